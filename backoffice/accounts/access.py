@@ -118,23 +118,25 @@ an auditor no health data at all."""
 _DECLARATION: Final = "declared_access"
 SIGNED_IN: Final = "signed in"
 """The declaration of a view that every role may use."""
-View = TypeVar("View", bound=Callable[..., Any])
+View = TypeVar("View", bound=Callable[..., object])
 
 
 def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
-    """Roles of a user, remembered on the user object of this request: no query where
-    `accounts.backend.StaffBackend` found them, and one query elsewhere."""
+    """Return the roles of a user, which the user object of a request remembers.
+
+    No query where `accounts.backend.StaffBackend` found them, and one query elsewhere.
+    """
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
-    known: frozenset[str] | None = getattr(user, "_roles", None)
-    if known is None:
+    roles: frozenset[str] | None = getattr(user, "_roles", None)
+    if roles is None:
         group_names = getattr(user, "group_names", None)
         if group_names is None:
             group_names = user.groups.values_list("name", flat=True)
         names = ROLES.keys() & set(group_names)
-        known = frozenset(names | {ADMINISTRATOR} if user.is_superuser else names)
-        user._roles = known  # type: ignore[attr-defined]
-    return known
+        roles = frozenset(names | {ADMINISTRATOR} if user.is_superuser else names)
+        user._roles = roles  # type: ignore[attr-defined]
+    return roles
 
 
 def may(user: AbstractBaseUser | AnonymousUser, *permissions: str) -> bool:
@@ -198,12 +200,13 @@ def _guard(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]) 
                 if not may(user, permission):
                     record_denied(request, permission)
                     return _render_forbidden(request, permission)
-            response: HttpResponseBase = view(request, *args, **kwargs)
+            response = view(request, *args, **kwargs)
         except AuditUnavailable:
             return render(request, "503.html", status=503)
         except PermissionDenied:
             record_denied(request, "")
             raise
+        assert isinstance(response, HttpResponseBase)
         response.headers.setdefault("Cache-Control", "no-store, private")
         return response
 
@@ -220,7 +223,7 @@ def public(view: View) -> View:
     return view
 
 
-def declared_permissions(view: Callable[..., Any]) -> tuple[str, ...] | None:
+def declared_permissions(view: Callable[..., object]) -> tuple[str, ...] | None:
     """Return the permissions a URL callback declares: () for public, None without a declaration."""
     for holder in (view, getattr(view, "cls", None), getattr(view, "view_class", None)):
         declared: tuple[str, ...] | None = getattr(holder, _DECLARATION, None)
@@ -263,7 +266,7 @@ def _address_without_personal_text(request: HttpRequest) -> str:
             query.pop(name)
     path = escape_uri_path(request.path)
     address = f"{path}?{query.urlencode()}" if query else path
-    return next((one for one in (address, path) if len(quote(one)) <= MAX_NEXT_LENGTH), "/")
+    return next((url for url in (address, path) if len(quote(url)) <= MAX_NEXT_LENGTH), "/")
 
 
 def _render_forbidden(request: HttpRequest, permission: str) -> HttpResponse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Final
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.authentication import get_authentication_records
@@ -78,7 +78,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request) or ""
 
-    def is_reauthentication_required(self, *, app: str, **_: Any) -> bool:
+    def is_reauthentication_required(self, *, app: str, **_: object) -> bool:
         return not recent_authentication.has_recent_authentication(self.request)
 
     def add_message(
@@ -86,7 +86,7 @@ class AccountAdapter(DefaultAccountAdapter):
         request: HttpRequest,
         level: int,
         message_template: str | None = None,
-        message_context: dict[str, Any] | None = None,
+        message_context: dict[str, object] | None = None,
         extra_tags: str = "",
         message: str | None = None,
     ) -> None:
@@ -96,7 +96,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     # Passwords
 
-    def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
+    def authenticate(self, request: HttpRequest, **credentials: str) -> AbstractBaseUser | None:
         """Return the user, or None for a wrong name or password.
 
         A refusal has the same text and takes the same time whether the account exists or not. Raise
@@ -150,7 +150,7 @@ class AccountAdapter(DefaultAccountAdapter):
             raise ImmediateHttpResponse(render(request, "503.html", status=503)) from error
 
     def post_login(
-        self, request: HttpRequest, user: AbstractBaseUser, **details: Any
+        self, request: HttpRequest, user: AbstractBaseUser, **details: object
     ) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **details)
         known_devices.remember_device(request, response, user.get_username())

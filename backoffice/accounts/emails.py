@@ -10,7 +10,7 @@ import logging
 import smtplib
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.tokens import default_token_generator
@@ -73,16 +73,16 @@ def _send(
     sent = 0
     while (row := _claim(kind)) is not None:
         # If the link is requested again meanwhile, the row with this key has a new `asked_at`.
-        this = kind._default_manager.filter(pk=row.pk, asked_at=row.asked_at)
+        same_request = kind._default_manager.filter(pk=row.pk, asked_at=row.asked_at)
         if timezone.now() - row.asked_at > max_age:
-            this.delete()
+            same_request.delete()
             continue
         try:
             message(row).send()
         except (OSError, smtplib.SMTPException, ValueError) as error:
             logger.warning("an e-mail about an account failed: %s", type(error).__name__)
         else:
-            this.delete()
+            same_request.delete()
             sent += 1
     return sent
 
@@ -124,12 +124,11 @@ def _change_message(row: AccountNews) -> EmailMessage:
 
 
 def _message(to: str, subject: str, body: str) -> EmailMessage:
-    headers: dict[str, Any] = {"Auto-Submitted": "auto-generated"}
     return EmailMessage(
         subject=subject,
         body=body,
         from_email=settings.EMAIL_FROM,
         to=[to],
-        headers=headers,
+        headers={"Auto-Submitted": "auto-generated"},
         connection=EmailBackend(),
     )

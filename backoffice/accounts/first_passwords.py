@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from allauth.account.authentication import get_authentication_records
 from django.conf import settings
@@ -19,9 +19,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from backoffice.accounts import access, second_factor
+from backoffice.accounts.access import View
 from backoffice.accounts.models import PasswordReset, User
-
-View = TypeVar("View", bound=Callable[..., Any])
 
 HOURS: Final = 24
 EXPIRED: Final = "This first password was good for a day. Ask an administrator for another one."
@@ -61,7 +60,7 @@ def allow_first_password(view: View) -> View:
     return view
 
 
-def refuse_first_password(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
+def refuse_first_password(request: HttpRequest, view: Callable[..., object]) -> HttpResponse | None:
     """Return the response for somebody who used a first password; None to allow `view`."""
     user = request.user
     if not isinstance(user, User) or user.first_password_until is None:
@@ -72,7 +71,8 @@ def refuse_first_password(request: HttpRequest, view: Callable[..., Any]) -> Htt
         or not access.declared_permissions(view)
     ):
         return None
-    if all(one["method"] != "password" for one in get_authentication_records(request, user)):
+    records = get_authentication_records(request, user)
+    if all(record["method"] != "password" for record in records):
         return None
     return second_factor.redirect_or_refuse(
         request, "password-change", "Choose your own password first."

@@ -5,7 +5,7 @@ django-allauth does not check the signature of a token that it fetched itself; t
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import jwt
@@ -13,6 +13,8 @@ from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.conf import settings
+
+from backoffice.service.json_text import JsonObject
 
 ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -29,22 +31,22 @@ class VerifyingOIDCAdapter(OpenIDConnectOAuth2Adapter):
     """The OpenID Connect adapter of django-allauth, with full verification of ID tokens."""
 
     @property
-    def openid_config(self) -> dict[str, Any]:
+    def openid_config(self) -> JsonObject:
         """Return the provider's configuration document.
 
         Raise ValueError if it names another issuer, or an address without https.
         """
-        config: dict[str, Any] = super().openid_config
+        config: JsonObject = super().openid_config
         configured = settings.OIDC_SERVER_URL.partition("/.well-known/")[0]
         if config["issuer"].rstrip("/") != configured.rstrip("/"):
             raise ValueError("the document names another issuer than the configured one")
         if not settings.LOCAL and any(
-            urlsplit(config[one]).scheme != "https" for one in _ENDPOINTS
+            urlsplit(config[name]).scheme != "https" for name in _ENDPOINTS
         ):
             raise ValueError("the document names an address without https")
         return config
 
-    def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
+    def _decode_id_token(self, app: SocialApp, id_token: str) -> JsonObject:
         """Return the claims of the token.
 
         Raise KeyError for a key that the provider does not publish, PyJWTError for any other fault.
@@ -55,7 +57,7 @@ class VerifyingOIDCAdapter(OpenIDConnectOAuth2Adapter):
             answer = session.get(config["jwks_uri"])
             answer.raise_for_status()
         keys = jwt.PyJWKSet.from_dict(answer.json())
-        claims: dict[str, Any] = jwt.decode(
+        claims: JsonObject = jwt.decode(
             id_token,
             keys[jwt.get_unverified_header(id_token)["kid"]],
             algorithms=ALGORITHMS,

@@ -8,7 +8,7 @@ cookie grants no access by itself.
 from __future__ import annotations
 
 import secrets
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from django.conf import settings
 from django.core import signing
@@ -21,6 +21,13 @@ _MAX_PEOPLE: Final = 30
 """People remembered on one device."""
 
 
+class DeviceCookie(TypedDict):
+    """The content of the cookie: a random id, and the digests of user names."""
+
+    id: str
+    people: list[str]
+
+
 def cookie_name() -> str:
     return "__Host-bo-device" if settings.HTTPS_ONLY else "bo-device"
 
@@ -28,14 +35,14 @@ def cookie_name() -> str:
 def throttle_key(request: HttpRequest, name: str) -> str:
     """Return the key that counts an attempt for `name`: the name, and the device if known."""
     device = _device(request)
-    known = device is not None and _digest(name) in device["people"]
-    return f"{name.lower()}\n{device['id'] if known and device else ''}"
+    is_known = device is not None and _digest(name) in device["people"]
+    return f"{name.lower()}\n{device['id'] if device and is_known else ''}"
 
 
 def remember_device(request: HttpRequest, response: HttpResponse, name: str) -> None:
     """Add the user `name`, who has just signed in, to the cookie of the device."""
     device = _device(request) or {"id": secrets.token_urlsafe(12), "people": []}
-    people = [one for one in device["people"] if one != _digest(name)]
+    people = [digest for digest in device["people"] if digest != _digest(name)]
     device["people"] = [*people, _digest(name)][-_MAX_PEOPLE:]
     response.set_cookie(
         cookie_name(),
@@ -47,9 +54,9 @@ def remember_device(request: HttpRequest, response: HttpResponse, name: str) -> 
     )
 
 
-def _device(request: HttpRequest) -> dict[str, Any] | None:
+def _device(request: HttpRequest) -> DeviceCookie | None:
     try:
-        device: dict[str, Any] = signing.loads(
+        device: DeviceCookie = signing.loads(
             request.COOKIES.get(cookie_name(), ""), salt=_SALT, max_age=_MAX_AGE_DAYS * 86_400
         )
     except signing.BadSignature:

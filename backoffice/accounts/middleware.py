@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -32,7 +31,7 @@ class StaffMiddleware:
         return response
 
     def process_view(
-        self, request: HttpRequest, view: Callable[..., Any], *_: Any
+        self, request: HttpRequest, view: Callable[..., object], *_: object
     ) -> HttpResponseBase | None:
         return second_factor.refuse_without_second_factor(
             request, view

@@ -7,7 +7,7 @@ import logging
 import re
 from bisect import bisect_left
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -25,7 +25,7 @@ _DIGEST_LENGTH: Final = 40
 class SiteWordValidator:
     """Refuse the product's name, its host names, and `PASSWORD_WORDS`, in any spelling."""
 
-    def validate(self, password: str, user: Any = None) -> None:
+    def validate(self, password: str, user: object = None) -> None:
         plain = _normalize(password)
         for word in forbidden_words():
             if word in plain:
@@ -53,7 +53,7 @@ def _normalize(text: str) -> str:
 class BreachedPasswordValidator:
     """Refuse passwords in `PASSWORD_BREACHED_FILE`, if it is set."""
 
-    def validate(self, password: str, user: Any = None) -> None:
+    def validate(self, password: str, user: object = None) -> None:
         if settings.PASSWORD_BREACHED_FILE is None:
             return
         try:
@@ -88,8 +88,10 @@ def is_breached(password: str, file: Path) -> bool:
 
 
 def _digest_after(lines: BinaryIO, place: int) -> bytes:
-    """Return the digest of the first line at or after byte `place`; at the end, a value greater
-    than all digests."""
+    """Return the digest of the first line at or after byte `place`.
+
+    At the end it is a value greater than all digests.
+    """
     lines.seek(max(place - 1, 0))
     if place:
         lines.readline()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from allauth.account.authentication import get_authentication_records
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-View = TypeVar("View", bound=Callable[..., Any])
+from backoffice.accounts.access import View
 
 SECONDS: Final = 900
 """How long an authentication counts as recent; sending a form is allowed twice as long."""
@@ -31,8 +30,9 @@ def require_recent_authentication(view: View) -> View:
     @wraps(view)
     def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not request.user.is_authenticated or has_recent_authentication(request):
-            answer: HttpResponseBase = view(request, *args, **kwargs)
-            return answer
+            response = view(request, *args, **kwargs)
+            assert isinstance(response, HttpResponseBase)
+            return response
         query = urlencode({"next": request.get_full_path()})
         return HttpResponseRedirect(f"{reverse('account_reauthenticate')}?{query}")
 

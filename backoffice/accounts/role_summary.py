@@ -36,7 +36,7 @@ def summarize(granted: Collection[str]) -> str:
     """Return `Works on orders and patients; can only view results`, or `Everything`."""
     if PERMISSIONS.keys() <= set(granted):
         return "Everything"
-    by_area = {area: [one for one in names if one in granted] for area, names in AREAS.items()}
+    by_area = {area: [name for name in names if name in granted] for area, names in AREAS.items()}
     works_on = [area for area, names in by_area.items() if not all(map(_is_read_only, names))]
     views = [area for area, names in by_area.items() if names and area not in works_on]
     parts = [f"works on {join_with_and(works_on)}"] if works_on else []

@@ -7,8 +7,8 @@ they set up a second factor (`refuse_without_second_factor`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from allauth.core import context
 from allauth.core.internal.cryptokit import normalize_user_code
@@ -26,11 +26,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.urls import reverse
 
 from backoffice.accounts import access, recovery_codes, throttle
+from backoffice.accounts.access import View
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_failed_sign_in
 from backoffice.core.encryption import cipher
-
-View = TypeVar("View", bound=Callable[..., Any])
 
 FACTOR_TYPES: Final = [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN]
 """Types that are second factors by themselves; recovery codes replace one."""
@@ -65,10 +64,10 @@ def is_unverified(request: HttpRequest) -> bool:
     return not request.session.get(VERIFIED_KEY) and is_mfa_enabled(request.user, FACTOR_TYPES)
 
 
-def includes_second_factor(proofs: Iterable[dict[str, Any]]) -> bool:
+def includes_second_factor(records: Iterable[Mapping[str, object]]) -> bool:
     """Return whether one of the records of a sign-in is a second factor, ours or the provider's."""
     enough = {"mfa", "socialaccount"} if settings.OIDC_SECOND_FACTOR else {"mfa"}
-    return any(one["method"] in enough for one in proofs)
+    return any(record["method"] in enough for record in records)
 
 
 def allow_before_second_factor(view: View) -> View:
@@ -77,7 +76,7 @@ def allow_before_second_factor(view: View) -> View:
     return view
 
 
-def is_allowed_before(view: Callable[..., Any]) -> bool:
+def is_allowed_before(view: Callable[..., object]) -> bool:
     return bool(getattr(view, _ALLOW_BEFORE, False))
 
 
@@ -87,7 +86,7 @@ def is_missing(request: HttpRequest, user: User) -> bool:
 
 
 def refuse_without_second_factor(
-    request: HttpRequest, view: Callable[..., Any]
+    request: HttpRequest, view: Callable[..., object]
 ) -> HttpResponse | None:
     """Return the response while the second factor is missing; None to allow `view`."""
     if not settings.SECOND_FACTOR_ROLES:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from allauth.mfa.models import Authenticator
 from django.db import transaction
 
 from backoffice.accounts.second_factor import ENCRYPTION_CONTEXT
 from backoffice.core.encryption import cipher
+from backoffice.service.json_text import JsonObject
 
 _NAMES: Final = ("secret", "seed")
 """Secrets of authenticator apps and of recovery codes. Passkeys have only public keys."""
@@ -36,7 +37,7 @@ class SecondFactorSecrets:
                 yield 1
 
 
-def _encrypted_values(data: dict[str, Any]) -> list[str]:
+def _encrypted_values(data: JsonObject) -> list[str]:
     return [*(data[name] for name in _NAMES if name in data), *data.get(_HASH_LIST, ())]
 
 

@@ -38,14 +38,14 @@ class SessionStore(db.SessionStore):
     def get_model_class(cls) -> type[StaffSession]:
         return StaffSession
 
-    def _get_session_from_db(self) -> Any:
+    def _get_session_from_db(self) -> StaffSession | None:
         for session in read(StaffSession, _FIND, [self.session_key, timezone.now()]):
             self.expires_at = session.expire_date
             return session
         self._session_key = None
         return None
 
-    def get_expiry_date(self, **_: Any) -> datetime:
+    def get_expiry_date(self, **_: object) -> datetime:
         """Return when the session ends if nobody acts from now on.
 
         Before signing in, a session holds only the token of a form, which may stay open for long.

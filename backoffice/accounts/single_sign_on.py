@@ -28,6 +28,7 @@ from backoffice.accounts.access import ROLES, SERVICE_ACCOUNT
 from backoffice.accounts.adapter import record_refusal
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_change
+from backoffice.service.json_text import JsonObject
 
 logger = logging.getLogger(__name__)
 
@@ -79,12 +80,16 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             raise ImmediateHttpResponse(page)
 
     def on_authentication_error(
-        self, request: HttpRequest, provider: Any, exception: Any = None, **_: Any
+        self,
+        request: HttpRequest,
+        provider: object,
+        exception: Exception | None = None,
+        **_: object,
     ) -> None:
         raise ImmediateHttpResponse(failure_response(request, exception))
 
 
-def _claims(sociallogin: SocialLogin) -> dict[str, Any]:
+def _claims(sociallogin: SocialLogin) -> JsonObject:
     """Return the provider's claims about the person.
 
     Raise KeyError without an ID token; ValueError if it answers another request, or if token and
@@ -99,12 +104,12 @@ def _claims(sociallogin: SocialLogin) -> dict[str, Any]:
     return {**token, **info}
 
 
-def _verified_email(claims: dict[str, Any]) -> str:
+def _verified_email(claims: JsonObject) -> str:
     """Return the e-mail address that the provider has verified, or ""."""
     return str(claims.get("email") or "") if claims.get("email_verified") is True else ""
 
 
-def _lock_email(claims: dict[str, Any]) -> None:
+def _lock_email(claims: JsonObject) -> None:
     """Lock the e-mail address until the transaction ends.
 
     Of two sign-ins with one address, the second sees the account and the link of the first.
@@ -114,7 +119,7 @@ def _lock_email(claims: dict[str, Any]) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
 
 
-def _find_account(claims: dict[str, Any]) -> User | None:
+def _find_account(claims: JsonObject) -> User | None:
     """Return the account with the verified address, if there is exactly one."""
     email = _verified_email(claims)
     accounts = list(User.objects.filter(email__iexact=email).order_by("pk")[:2]) if email else []
@@ -157,13 +162,13 @@ def unlink(request: HttpRequest, user: User) -> bool:
     return True
 
 
-def _create_account(request: HttpRequest, claims: dict[str, Any]) -> User | None:
+def _create_account(request: HttpRequest, claims: JsonObject) -> User | None:
     """Create an account without a role, if that is allowed."""
     email = _verified_email(claims)
     if not settings.OIDC_CREATE or not email or User.objects.filter(email__iexact=email).exists():
         return None
     names = [str(claims.get("preferred_username") or email)[:150], email[:150]]
-    free = [one for one in names if not User.objects.filter(username__iexact=one).exists()]
+    free = [name for name in names if not User.objects.filter(username__iexact=name).exists()]
     if not free:
         return None
     user = User.objects.create_user(
@@ -179,9 +184,9 @@ def _create_account(request: HttpRequest, claims: dict[str, Any]) -> User | None
     return user
 
 
-def _set_roles(request: HttpRequest, user: User, claims: dict[str, Any]) -> None:
+def _set_roles(request: HttpRequest, user: User, claims: JsonObject) -> None:
     """Give `user` the roles in the claim and no others; `a.b` is the claim b inside of a."""
-    value: Any = claims
+    value: object = claims
     for part in settings.OIDC_ROLES_CLAIM.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     names = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []

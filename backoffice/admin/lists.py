@@ -6,18 +6,18 @@ Django's changelist, its filters, and its forms are used behind them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, ClassVar, Final, TypeVar
 from uuid import UUID
 
-from django.contrib.admin import ModelAdmin
+from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import label_for_field, lookup_field, quote, unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import BadRequest, ObjectDoesNotExist, ValidationError
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
@@ -26,15 +26,18 @@ from backoffice.accounts.access import may
 from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
 from backoffice.pages.templatetags import ui
 
-CellMethod = TypeVar("CellMethod", bound=Callable[..., Any])
+CellMethod = TypeVar("CellMethod", bound=Callable[..., object])
+Row = TypeVar("Row", bound=Model)
 CURSOR_PARAMETERS: Final = ("after", "before")
 PAGE_SIZE: Final = 50
+ColumnName = str | Callable[[Any], object]
+"""A column of `list_display`: the name of a field or method, or a function of a row."""
 
 
 class KeysetList(ChangeList):
     """A page of rows after a cursor, with one query for any number of rows."""
 
-    page: Page[Any]
+    page: Page[Model]
 
     def get_filters_params(self, params: dict[str, Any] | None = None) -> dict[str, Any]:
         parameters = super().get_filters_params(params)
@@ -61,7 +64,7 @@ class KeysetList(ChangeList):
         self.show_full_result_count = self.can_show_all = self.multi_page = False
 
     @property
-    def filters(self) -> list[tuple[str, list[Any]]]:
+    def filters(self) -> list[tuple[str, Sequence[object]]]:
         return [(str(spec.title), list(spec.choices(self))) for spec in self.filter_specs]
 
     @property
@@ -69,7 +72,7 @@ class KeysetList(ChangeList):
         return [self._label(name) for name in self.list_display if name != "action_checkbox"]
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return each row with its key, URL, and cells."""
         return [
             {
@@ -85,10 +88,10 @@ class KeysetList(ChangeList):
             for row in self.result_list
         ]
 
-    def _cell(self, name: Any, row: Any) -> SafeString | str:
+    def _cell(self, name: ColumnName, row: Model) -> SafeString | str:
         return display_value(lookup_field(name, row, self.model_admin)[2], short=True)
 
-    def _label(self, name: Any) -> str:
+    def _label(self, name: ColumnName) -> str:
         return column_label(str(label_for_field(name, self.model, self.model_admin)))
 
 
@@ -109,7 +112,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
     search_hint: ClassVar[str] = ""
     """Description of what the search box accepts."""
 
-    def __init__(self, model: Any, admin_site: Any) -> None:
+    def __init__(self, model: type[Model], admin_site: AdminSite) -> None:
         super().__init__(model, admin_site)
         self.singular = getattr(type(self), "singular", str(self.opts.verbose_name))
         self.plural = getattr(type(self), "plural", str(self.opts.verbose_name_plural))
@@ -135,27 +138,27 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Allow only the offered filters: the answer to others would reveal hidden values."""
-        offered = [str(getattr(one, "parameter_name", one)) for one in self.list_filter]
+        offered = [str(getattr(item, "parameter_name", item)) for item in self.list_filter]
         return any(lookup in (name, f"{name}__exact") for name in offered)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return may(request.user, *self.needs)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return bool(self.changes) and may(request.user, *self.needs, self.changes)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_change_permission(request)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     def response_action(
-        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **options: Any
-    ) -> Any:
+        self, request: HttpRequest, queryset: QuerySet[Model], *args: Any, **options: Any
+    ) -> HttpResponse | None:
         """Run an action on the ticked rows only, even if a form asks for all rows."""
         sent = request.POST.copy()
         sent.pop("select_across", None)
@@ -170,7 +173,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
-    ) -> Any:
+    ) -> HttpResponse:
         row = context.get("original")
         context["heading"] = self.display_name(row) if row is not None else f"New {self.singular}"
         context["kind"] = self
@@ -210,7 +213,7 @@ def display(label: str) -> Callable[[CellMethod], CellMethod]:
     return name
 
 
-def display_value(value: Any, *, short: bool = False) -> SafeString | str:
+def display_value(value: object, *, short: bool = False) -> SafeString | str:
     """Return a value as HTML in the same format as on other pages; `short` shortens ids."""
     if short and isinstance(value, UUID):
         return ui.short_id(value, copy=False)
@@ -221,7 +224,7 @@ def display_value(value: Any, *, short: bool = False) -> SafeString | str:
     if isinstance(value, date):
         return ui.day(value)
     if isinstance(value, list | tuple):
-        value = ", ".join(str(one) for one in value)
+        value = ", ".join(map(str, value))
     if isinstance(value, Model):
         value = str(value)
     return conditional_escape(ui.dash(value))
@@ -252,7 +255,7 @@ def admin_url(site: str, row: Model, page: str = "change") -> str:
     return reverse(f"{site}:{name}_{page}", args=[quote(row.pk)])
 
 
-def defer_record(rows: QuerySet[Any], model: type[Model]) -> QuerySet[Any]:
+def defer_record(rows: QuerySet[Row]) -> QuerySet[Row]:
     """Defer the columns that no list shows."""
-    names = {field.name for field in model._meta.fields}
+    names = {field.name for field in rows.model._meta.fields}
     return rows.defer(*names.intersection(("record", "content_hash")))

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
@@ -107,12 +107,12 @@ class RecordAdmin(BaseAdmin):
         view = path("<str:object_id>/fetch/", self.admin_site.admin_view(fetch), name=name)
         return [view, *super().get_urls()]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return defer_record(super().get_queryset(request), self.model)
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
+        return defer_record(super().get_queryset(request))
 
     def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+        self, request: HttpRequest, queryset: QuerySet[Model], search_term: str
+    ) -> tuple[QuerySet[Model], bool]:
         """Search by indexes only, never by a scan of the table."""
         typed, condition = search_term.strip(), Q(pk__in=[])
         if not typed:
@@ -179,14 +179,14 @@ class RecordAdmin(BaseAdmin):
         return redirect(admin_url(self.admin_site.name, row))
 
     @display("Fetch again")
-    def fetch_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+    def fetch_again(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
         rows = list(queryset[: MAX_FETCHED + 1])
         if len(rows) > MAX_FETCHED:
             messages.error(request, TOO_MANY_CHOSEN)
         else:
             self._fetch(request, rows)
 
-    def _fetch(self, request: HttpRequest, rows: list[Any]) -> None:
+    def _fetch(self, request: HttpRequest, rows: list[Model]) -> None:
         reasons: dict[str, set[object]] = {}
         for row in rows:
             for kind, keys in self.reasons(row).items():
@@ -206,7 +206,7 @@ class RecordAdmin(BaseAdmin):
             request, FETCH_REQUESTED if reasons else LIST_RUN_REQUESTED if run else LIST_RUN_OPEN
         )
 
-    def _fetches(self, row: Any) -> list[FetchStatus]:
+    def _fetches(self, row: Model) -> list[FetchStatus]:
         """Return the state of each way to fetch the record, with one query."""
         reasons = self.reasons(row)
         if not reasons:
@@ -214,10 +214,10 @@ class RecordAdmin(BaseAdmin):
         condition = Q()
         for kind, keys in reasons.items():
             condition |= Q(kind=kind, key__in=[str(key) for key in keys])
-        known: dict[str, list[Lookup]] = {kind: [] for kind in reasons}
+        by_kind: dict[str, list[Lookup]] = {kind: [] for kind in reasons}
         for lookup in Lookup.objects.filter(condition).order_by("kind", "key")[:MAX_FETCHED]:
-            known[lookup.kind].append(lookup)
-        return [_lookup_status(kind, lookups) for kind, lookups in known.items()]
+            by_kind[lookup.kind].append(lookup)
+        return [_lookup_status(kind, lookups) for kind, lookups in by_kind.items()]
 
     def _row(self, request: HttpRequest, object_id: str) -> Any:
         if not self.has_view_permission(request):
@@ -243,9 +243,9 @@ def _lookup_status(kind: str, lookups: list[Lookup]) -> FetchStatus:
         return FetchStatus(
             what, "Came with its list; not fetched on its own yet.", vocabulary.PREPARING
         )
-    due = [one for one in lookups if one.due_at is not None and one.due_at <= now]
-    failing = next((one for one in lookups if one.error), None)
-    last_read_at = max((one.looked_at for one in lookups if one.looked_at), default=None)
+    due = [lookup for lookup in lookups if lookup.due_at is not None and lookup.due_at <= now]
+    failing = next((lookup for lookup in lookups if lookup.error), None)
+    last_read_at = max((row.looked_at for row in lookups if row.looked_at), default=None)
     if failing is not None:
         return FetchStatus(
             what, f"{failing.error}. {_retry_text(failing, now)}", vocabulary.NEEDS_ACTION

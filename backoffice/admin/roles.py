@@ -28,9 +28,9 @@ class RoleAdmin(BaseAdmin):
     sort = Sort(("name",))
     list_display = ("title", "grants", "people")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         rows = super().get_queryset(request).filter(name__in=ROLES)
-        with_counts: QuerySet[Any] = rows.annotate(
+        with_counts: QuerySet[Group] = rows.annotate(
             holders=Count("user", filter=Q(user__is_active=True))
         )
         return with_counts

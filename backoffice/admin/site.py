@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, URLResolver, include, path, reverse
 
-from backoffice.accounts.access import may, requires
+from backoffice.accounts.access import View, may, requires
 from backoffice.admin.groups import GROUPS, LINKS
 from backoffice.admin.lists import capitalize_first
 
@@ -22,7 +22,7 @@ class AdministrationSite(AdminSite):
     def has_permission(self, request: HttpRequest) -> bool:
         return may(request.user, "admin.open")
 
-    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
+    def admin_view(self, view: View, cacheable: bool = False) -> View:
         """Check the permission like every other page: record refusals, forbid caching."""
         return requires("admin.open")(view)
 

@@ -18,6 +18,7 @@ from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.forms.boundfield import BoundWidget
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
@@ -99,7 +100,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
             )
 
     @property
-    def boxes(self) -> list[tuple[Any, str, list[str]]]:
+    def boxes(self) -> list[tuple[BoundWidget, str, list[str]]]:
         """Return the checkbox of each role, the summary of the role, and its permissions."""
         granted = [(box, ROLES[box.data["value"]]) for box in self["roles"]]
         return [
@@ -151,10 +152,10 @@ class RoleFilter(SimpleListFilter):
     title = "Role"
     parameter_name = "role"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [(role, role) for role in ROLES]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+    def queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> QuerySet[User]:
         role = self.value()
         if not role:
             return queryset
@@ -191,10 +192,10 @@ class StaffAdmin(BaseAdmin):
             "is_active",
         )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         factors = Authenticator.objects.filter(user=OuterRef("pk"))
         rows = super().get_queryset(request).prefetch_related("groups")
-        annotated: QuerySet[Any] = rows.annotate(factor=Exists(factors))
+        annotated: QuerySet[User] = rows.annotate(factor=Exists(factors))
         return annotated
 
     def display_name(self, row: User) -> str:
@@ -255,7 +256,7 @@ class StaffAdmin(BaseAdmin):
             request, f"Unlinked: {count}. The next sign-in by a verified e-mail address links anew."
         )
 
-    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: User, form: StaffForm, change: bool) -> None:
         """Save the account, its roles, and the audit entry in the transaction of the request."""
         before = staff_changes.account_snapshot(obj) if change else {}
         cleaned = form.cleaned_data
@@ -327,7 +328,7 @@ def _notify_owner(request: HttpRequest, user: User, email: str, *, voided: bool)
 def _ends_sessions(before: dict[str, str], after: dict[str, str]) -> bool:
     """Return whether a change requires that the open sessions of the account end."""
     watched = ("roles", "account", "password")
-    return bool(before) and any(before.get(one) != after.get(one) for one in watched)
+    return bool(before) and any(before.get(name) != after.get(name) for name in watched)
 
 
 site.register(User, StaffAdmin)

@@ -125,7 +125,7 @@ class Resource(BaseAPIView):
 
     def get(self, request: Request, id: str | None = None) -> HttpResponse:
         if id is not None:
-            return self._one(request, id)
+            return self._item(request, id)
         return self._list(request, request.query_params)
 
     def _list(self, request: Request, parameters: Mapping[str, str]) -> HttpResponse:
@@ -155,7 +155,7 @@ class Resource(BaseAPIView):
         envelope_columns = ("record", "as_of", "missing_since") if cls.mirrored else ()
         return ("pk", *cls.columns, *envelope_columns)
 
-    def _one(self, request: Request, id: str) -> HttpResponse:
+    def _item(self, request: Request, id: str) -> HttpResponse:
         rows = list(self._rows().filter(self._identified(id))[:1])
         if not rows:
             raise Http404
@@ -182,18 +182,18 @@ class Resource(BaseAPIView):
         return condition
 
     def _page(self, parameters: Mapping[str, str]) -> tuple[list[tuple[Any, ...]], str | None]:
-        known = {"limit", "cursor"} | {each.name for each in self.filters}
+        names = {"limit", "cursor"} | {item.name for item in self.filters}
         for name in parameters:
-            if name not in known:
+            if name not in names:
                 raise bad_request(
                     "There is no parameter of that name here. These are known:"
-                    f" {', '.join(sorted(known))}."
+                    f" {', '.join(sorted(names))}."
                 )
         limit = _limit(parameters.get("limit"))
         rows = self._rows()
-        for each in self.filters:
-            if (raw := parameters.get(each.name)) is not None:
-                rows = rows.filter(each.parse(raw))
+        for item in self.filters:
+            if (raw := parameters.get(item.name)) is not None:
+                rows = rows.filter(item.parse(raw))
         if cursor := parameters.get("cursor"):
             rows = rows.filter(pk__gt=self._after(cursor))
         page = list(rows[: limit + 1])
@@ -278,7 +278,7 @@ def _limit(raw: str | None) -> int:
     return int(raw)
 
 
-def _children(child: ChildRows, keys: list[Any], shows_record: bool) -> dict[Any, Any]:
+def _children(child: ChildRows, keys: list[object], shows_record: bool) -> dict[object, Any]:
     envelope_columns = ("record", "as_of", "missing_since") if child.record else ()
     names = (*child.columns, *envelope_columns)
     rows = (
@@ -286,7 +286,7 @@ def _children(child: ChildRows, keys: list[Any], shows_record: bool) -> dict[Any
         .order_by(*child.order)
         .values_list(child.parent, *names)
     )
-    values_by_key: dict[Any, Any] = {}
+    values_by_key: dict[object, Any] = {}
     for key, *values in rows:
         if len(names) == 1:
             value = values[0]

@@ -22,14 +22,18 @@ from rest_framework import serializers
 if TYPE_CHECKING:
     from backoffice.api.resources import ChildRows, Resource
 
-_KINDS: dict[type, Any] = {
+_KINDS: dict[type, OpenApiTypes] = {
     str: OpenApiTypes.STR,
     UUID: OpenApiTypes.UUID,
     int: OpenApiTypes.INT,
     datetime: OpenApiTypes.DATETIME,
 }
 
-_FIELDS: tuple[tuple[Any, Any], ...] = (
+ModelField = models.Field[Any, Any]
+SerializerField = serializers.Field[Any, Any, Any, Any]
+SerializerFields = dict[str, SerializerField]
+
+_FIELDS: tuple[tuple[type[ModelField], type[SerializerField]], ...] = (
     (models.UUIDField, serializers.UUIDField),
     (models.DateTimeField, serializers.DateTimeField),
     (models.DateField, serializers.DateField),
@@ -123,15 +127,15 @@ class ResourceSchema(AutoSchema):
             ),
             OpenApiParameter("cursor", str, description="`next` of the page before"),
             *(
-                OpenApiParameter(each.name, _KINDS[each.kind], description=each.help)
-                for each in self._resource.filters
+                OpenApiParameter(item.name, _KINDS[item.kind], description=item.help)
+                for item in self._resource.filters
             ),
         ]
 
     def get_request_serializer(self) -> Any:
         if not self._resource.is_search:
             return None
-        fields: dict[str, Any] = {
+        fields: SerializerFields = {
             "limit": serializers.RegexField(
                 "^([1-9][0-9]{0,2}|1000)$", required=False, help_text="1 to 1000, 100 by default"
             ),
@@ -139,8 +143,8 @@ class ResourceSchema(AutoSchema):
                 required=False, allow_blank=True, help_text="`next` of the page before"
             ),
         }
-        for each in self._resource.filters:
-            fields[each.name] = serializers.CharField(help_text=each.help)
+        for item in self._resource.filters:
+            fields[item.name] = serializers.CharField(help_text=item.help)
         return inline_serializer(self._resource.__name__, fields)
 
     def get_response_serializers(self) -> Any:
@@ -173,7 +177,7 @@ class ResourceSchema(AutoSchema):
         path = self.path.strip("/").removesuffix("/{id}").removesuffix("/search")
         return path.rpartition("/")[2].replace("-", "_")
 
-    def _key_type(self) -> Any:
+    def _key_type(self) -> OpenApiTypes | type[int]:
         pk = self._resource.model._meta.pk
         while isinstance(pk, models.ForeignKey):
             pk = pk.target_field
@@ -190,10 +194,10 @@ def item_serializer(resource: type[Resource]) -> type[serializers.Serializer[Any
         return _ITEMS[resource]
     pk = resource.model._meta.pk
     key = serializers.CharField() if resource.key else _described(pk)
-    fields: dict[str, Any] = {"id": key}
+    fields: SerializerFields = {"id": key}
     fields |= _columns(resource.model, resource.columns)
     if resource.mirrored:
-        fields |= _envelope(resource.model)
+        fields |= _envelope()
     fields |= {name: describe() for name, describe in resource.added.items()}
     for child in resource.children:
         fields[child.name] = _child(resource, child)
@@ -207,12 +211,12 @@ def _child(resource: type[Resource], child: ChildRows) -> Any:
         return serializers.ListField(child=value) if child.many else value
     fields = _columns(child.model, child.columns)
     if child.record:
-        fields |= _envelope(child.model)
+        fields |= _envelope()
     shape = type(f"{resource.__name__}{child.model.__name__}", (serializers.Serializer,), fields)
     return shape(many=True) if child.many else shape(allow_null=True)
 
 
-def _envelope(model: type[models.Model]) -> dict[str, Any]:
+def _envelope() -> SerializerFields:
     return {
         "record": serializers.DictField(
             allow_null=True, help_text="As received; null without the permission to see records"
@@ -224,18 +228,18 @@ def _envelope(model: type[models.Model]) -> dict[str, Any]:
     }
 
 
-def _columns(model: type[models.Model], names: tuple[str, ...]) -> dict[str, Any]:
+def _columns(model: type[models.Model], names: tuple[str, ...]) -> SerializerFields:
     return {name: _described(column(model, name)) for name in names}
 
 
-def column(model: type[models.Model], name: str) -> models.Field[Any, Any]:
+def column(model: type[models.Model], name: str) -> ModelField:
     for field in model._meta.concrete_fields:
         if name in (field.name, field.attname):
             return field
     raise LookupError(f"{model.__name__} has no column {name}")
 
 
-def _described(field: Any, nullable: bool = False) -> Any:
+def _described(field: ModelField, nullable: bool = False) -> SerializerField:
     """Return the serializer field of a column: type, help text, and whether it may be null."""
     described: dict[str, Any] = {"allow_null": field.null or nullable}
     if help_text := str(field.help_text):

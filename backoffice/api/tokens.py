@@ -18,7 +18,7 @@ import secrets
 import string
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.conf import settings
@@ -93,7 +93,7 @@ def get_token(text: str) -> ApiToken:
     token = rows.filter(key_id=shape[1]).first() if shape else None
     peppers = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     digests = [_digest(text, pepper) for pepper in peppers]
-    if token is None or not any(constant_time_compare(token.digest, one) for one in digests):
+    if token is None or not any(constant_time_compare(token.digest, digest) for digest in digests):
         raise TokenRefused("This token is not known.")
     now = timezone.now()
     if (state := token.state(now)) != "good":
@@ -140,7 +140,7 @@ def account_of(name: str) -> tuple[User, bool]:
 
 def _note(token: ApiToken, digest: bytes, now: datetime) -> None:
     """Store the time of use, at most once a minute, and the digest with the current pepper."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, object] = {}
     if token.last_used_at is None or now - token.last_used_at >= _NOTED_EVERY:
         changed["last_used_at"] = now
     if bytes(token.digest) != digest:

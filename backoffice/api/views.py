@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import ValidationError
@@ -57,7 +57,7 @@ def new(request: HttpRequest) -> HttpResponse:
     form = TokenForm(request.POST)
     if form.is_valid():
         try:
-            token, text = _issue_token(request, form.cleaned_data)
+            token, text = _issue_token(request, form)
         except ValidationError as error:
             form.add_error("account", error)
         else:
@@ -81,9 +81,10 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     return redirect("system:tokens")
 
 
-def _issue_token(request: HttpRequest, values: dict[str, Any]) -> tuple[ApiToken, str]:
+def _issue_token(request: HttpRequest, form: TokenForm) -> tuple[ApiToken, str]:
     """Return the token and its text. The text is empty if the same form was sent before."""
     assert isinstance(request.user, User)
+    values = form.cleaned_data
     with transaction.atomic(durable=True):
         account, _ = tokens.account_of(values["account"])
         earlier = ApiToken.objects.filter(form_id=values["form_id"]).select_related("user").first()

@@ -21,7 +21,7 @@ from django.db import connection
 from django.utils import timezone
 
 from backoffice.audit import seals, verification
-from backoffice.audit.models import AuditCheck, AuditSeal
+from backoffice.audit.models import AuditSeal
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +106,4 @@ def _record_finding(head: str) -> None:
     if latest is None or not any(
         verification.lost_head_finding(head) == words for words in latest.trouble
     ):
-        result = verification.check_chain(heads=[head])
-        now = timezone.now()
-        AuditCheck(asked_at=now, finished_at=now, **verification.check_columns(result)).save()
+        verification.save_check(verification.check_chain(heads=[head]))

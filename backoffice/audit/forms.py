@@ -54,7 +54,7 @@ def _person_choices() -> list[tuple[str, str]]:
 
 
 class PersonField(DeferredChoiceField):
-    def valid_value(self, value: Any) -> bool:
+    def valid_value(self, value: object) -> bool:
         text = str(value)
         return text == NOBODY or (text.isascii() and text.isdigit() and len(text) < 10)
 

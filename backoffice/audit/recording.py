@@ -9,7 +9,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractUser
@@ -100,8 +100,10 @@ def _own_transaction() -> contextlib.AbstractContextManager[None]:
 
 
 def _write(entry: AuditEntry) -> None:
-    """Insert the row with plain SQL: every page waits for it, and `save` takes three times as long
-    as the statement alone."""
+    """Insert the row with plain SQL.
+
+    Every page waits for it, and `save` takes three times as long as the statement alone.
+    """
     values = {name: getattr(entry, name) for name in _COLUMNS}
     for name in ("object_ids", "patient_ids"):
         values[name] = prepared_queries.array(values[name])
@@ -130,8 +132,8 @@ def record_change(
     kind: str,
     ids: Iterable[object],
     *,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
+    before: Mapping[str, object],
+    after: Mapping[str, object],
     patients: Iterable[UUID | None] = (),
     reason: str = "",
 ) -> None:
@@ -168,8 +170,10 @@ def record_follow_up(
 
 
 def record_console_action(kind: str, ids: Iterable[object], reason: str = "") -> None:
-    """Record a change that somebody made with `manage.py`. The entry joins the caller's
-    transaction."""
+    """Record a change that somebody made with `manage.py`.
+
+    The entry joins the caller's transaction.
+    """
     keys = [str(key) for key in ids]
     entry = AuditEntry(
         actor_kind="machine", action="change", object_type=kind, object_ids=keys, reason=reason
@@ -264,7 +268,7 @@ def _entry(
     )
 
 
-def _to_json(value: Any) -> str | None:
+def _to_json(value: object) -> str | None:
     if value is None:
         return None
     text = json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)

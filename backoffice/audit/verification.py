@@ -11,9 +11,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from backoffice.audit import seals
@@ -99,8 +100,8 @@ def check_chain(
     `heads` (`N:MAC`) are remembered heads: a trail without them was cut off or created again.
     """
     check = _ChainCheck(after)
-    for done, one in enumerate(_read_seals(after, until), 1):
-        check.check_seal(one)
+    for done, reading in enumerate(_read_seals(after, until), 1):
+        check.check_seal(reading)
         if progress and done % STEP == 0:
             progress(check.result)
     if until == MAX_NUMBER:
@@ -117,10 +118,18 @@ def lost_head_finding(head: str) -> str:
     )
 
 
-def check_columns(result: CheckResult) -> dict[str, Any]:
-    """Return the columns of an AuditCheck for a result."""
-    names = ("seals", "entries", "removed", "unsealed", "unknown_key", "head")
-    return {**{name: getattr(result, name) for name in names}, "trouble": result.findings}
+def finish_check(check: AuditCheck, result: CheckResult) -> None:
+    """Store a result in a check, which is finished with it."""
+    for name in ("seals", "entries", "removed", "unsealed", "unknown_key", "head"):
+        setattr(check, name, getattr(result, name))
+    check.trouble = result.findings
+    check.finished_at = timezone.now()
+    check.save()
+
+
+def save_check(result: CheckResult) -> None:
+    """Store a result as a check of its own."""
+    finish_check(AuditCheck(asked_at=timezone.now()), result)
 
 
 def last_seal_before(moment: datetime) -> int:
@@ -243,8 +252,8 @@ class _ChainCheck:
         )
 
 
-def _last_to_id(rows: Any) -> int | None:
-    return rows.order_by("-to_id").values_list("to_id", flat=True).first()  # type: ignore[no-any-return]
+def _last_to_id(rows: QuerySet[AuditSeal]) -> int | None:
+    return rows.order_by("-to_id").values_list("to_id", flat=True).first()
 
 
 def _count_entries(count: int) -> str:
@@ -274,10 +283,7 @@ def run_due_check(now: datetime | None = None) -> AuditCheck | None:
 def _run_check(due: AuditCheck) -> None:
     earlier = AuditCheck.objects.exclude(head="").order_by("-finished_at").first()
     result = check_chain(heads=[earlier.head] if earlier else [])
-    for name, value in check_columns(result).items():
-        setattr(due, name, value)
-    due.finished_at = timezone.now()
-    due.save()
+    finish_check(due, result)
     logger.info("audit trail ends with seal %s", result.head or "none")
     if result.troubles:
         logger.error("audit trail is broken: %s findings, see System > Audit", result.troubles)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.conf import settings
@@ -131,7 +131,7 @@ def _named_patients(request: HttpRequest, rows: Iterable[AuditEntry]) -> list[UU
     return [entry_list.single_patient(row) for row in rows]
 
 
-def _differences(one: AuditEntry) -> list[dict[str, Any]]:
+def _differences(one: AuditEntry) -> list[dict[str, object]]:
     before, after = one.before or {}, one.after or {}
     return [
         {
@@ -143,7 +143,7 @@ def _differences(one: AuditEntry) -> list[dict[str, Any]]:
     ]
 
 
-def _display_value(value: Any) -> Any:
+def _display_value(value: object) -> object:
     """Return a value of a change for display."""
     if isinstance(value, bool):
         return "Yes" if value else "No"
@@ -252,7 +252,7 @@ def _month_context(
     month_reviews: list[AuditReview],
     request: HttpRequest,
     form: AuditReviewForm | None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
     key = f"{first:%Y-%m}"
     typed = form is not None and form.data.get("month") == key

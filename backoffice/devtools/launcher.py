@@ -16,7 +16,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from types import FrameType
+from typing import Final
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -184,8 +185,8 @@ def discard_demo_data(servers: Servers) -> None:
         )
     say("Throwing away what was made up before")
     name = embedded.database_name(servers.database_url)
-    for each in (name, f"{name}_sandbox"):
-        servers.empty_database(each)
+    for database in (name, f"{name}_sandbox"):
+        servers.empty_database(database)
 
 
 def _start_all(
@@ -439,7 +440,7 @@ def run_in_foreground(command: list[str], environment: Mapping[str, str]) -> int
 def stop_on_signals() -> Iterator[None]:
     """Raise StopRequested on the signals that end the launcher."""
 
-    def request_stop(signum: int, frame: Any) -> None:
+    def request_stop(signum: int, frame: FrameType | None) -> None:
         raise StopRequested(signum)
 
     before = {

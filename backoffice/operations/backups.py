@@ -20,13 +20,14 @@ import shutil
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import psycopg
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db.migrations.recorder import MigrationRecorder
+from psycopg.rows import TupleRow
 
 from backoffice.core.models import Backup
 from backoffice.operations import dumps
@@ -110,8 +111,8 @@ def _copy_if_present(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def _fetch_one(opened: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = opened.execute(statement.encode()).fetchone()
+def _fetch_one(opened: psycopg.Connection, statement: str) -> TupleRow:
+    row = opened.execute(statement.encode()).fetchone()
     assert row is not None
     return row
 

@@ -32,7 +32,7 @@ SELECT relname FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY relname
 """
 
-Contents = dict[str, list[Any]]
+Contents = dict[str, list[int | str]]
 """By table: the number of rows, and a checksum that does not depend on the order of rows."""
 
 
@@ -105,10 +105,10 @@ def finish(process: subprocess.Popen[str], what: str) -> str:
     return printed
 
 
-def snapshot_connection() -> psycopg.Connection[Any]:
+def snapshot_connection() -> psycopg.Connection:
     """Open a separate connection with one snapshot (REPEATABLE READ, read only)."""
     parameters = {name: value for name, value in _parameters().items() if name in _VARIABLES}
-    snapshot: psycopg.Connection[Any] = psycopg.connect(**parameters, connect_timeout=5)
+    snapshot = psycopg.connect(**parameters, connect_timeout=5)
     snapshot.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     snapshot.read_only = True
     snapshot.execute("SET idle_in_transaction_session_timeout = 0")
@@ -121,13 +121,13 @@ def _parameters() -> dict[str, Any]:
     return connection.get_connection_params()
 
 
-def contents(snapshot: psycopg.Connection[Any], tables: Collection[str] | None = None) -> Contents:
+def contents(snapshot: psycopg.Connection, tables: Collection[str] | None = None) -> Contents:
     """Return the checksums of those of `tables` that exist; by default, of all tables."""
     names = [name for (name,) in snapshot.execute(_TABLES).fetchall()]
     return {name: _content(snapshot, name) for name in names if tables is None or name in tables}
 
 
-def _content(snapshot: psycopg.Connection[Any], table: str) -> list[Any]:
+def _content(snapshot: psycopg.Connection, table: str) -> list[int | str]:
     statement = sql.SQL(
         "SELECT count(*), coalesce(sum(hashtextextended(row::text, 0)::numeric), 0)::text"
         " FROM {} AS row"

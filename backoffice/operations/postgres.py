@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Collection
+from typing import Final
 
 from django.core import checks
 from django.db import DatabaseError, connections
@@ -33,7 +34,9 @@ def unsafe_log_settings(alias: str = "default") -> list[str]:
     ]
 
 
-def check_log_settings(databases: Any = None, **_: Any) -> list[checks.CheckMessage]:
+def check_log_settings(
+    databases: Collection[str] | None = None, **_: object
+) -> list[checks.CheckMessage]:
     """Warn about unsafe log settings.
 
     Django runs this check in `manage.py migrate` and `manage.py check --database default`.

@@ -15,12 +15,13 @@ import io
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 from urllib.parse import unquote_to_bytes
+from wsgiref.types import WSGIEnvironment
 
 from django.conf import settings
 
@@ -45,7 +46,6 @@ PART_BYTES: Final = 64 * 1024
 PART_SECONDS: Final = 30.0
 """Seconds that the client may take to receive one part of a longer response."""
 
-Environ = dict[str, Any]
 Headers = list[tuple[str, str]]
 
 
@@ -60,7 +60,28 @@ class Scope(Protocol):
     path: str
     query_string: str
     authority: str | None
-    headers: Any
+    headers: RequestHeaders
+
+
+class RequestHeaders(Protocol):
+    """The headers of a request; names are in lower case."""
+
+    def __contains__(self, name: str) -> bool: ...
+    def get(self, name: str) -> str | None: ...
+    def items(self) -> Iterable[tuple[str, str]]: ...
+
+
+class ResponseStream(Protocol):
+    async def send_bytes(self, data: bytes) -> None: ...
+
+
+class RequestProtocol(Protocol):
+    """What granian provides to read the body of a request and to answer it."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    def response_str(self, status: int, headers: Headers, body: str) -> None: ...
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None: ...
+    def response_stream(self, status: int, headers: Headers) -> ResponseStream: ...
 
 
 class RequestRefused(Exception):
@@ -79,7 +100,7 @@ class Web:
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web")
         self.buffered = 0
 
-    async def __rsgi__(self, scope: Scope, protocol: Any) -> None:
+    async def __rsgi__(self, scope: Scope, protocol: RequestProtocol) -> None:
         body = BufferedBody(self, scope)
         loop = asyncio.get_running_loop()
         try:
@@ -95,12 +116,16 @@ class Web:
         self.threads.shutdown(wait=True)
 
     def answer(
-        self, scope: Scope, content: bytes, protocol: Any, loop: asyncio.AbstractEventLoop
+        self,
+        scope: Scope,
+        content: bytes,
+        protocol: RequestProtocol,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         """Call the WSGI application and send its response. Runs in a thread."""
         status, headers = 500, Headers()
 
-        def start_response(line: str, response_headers: Headers, exc_info: Any = None) -> None:
+        def start_response(line: str, response_headers: Headers, exc_info: object = None) -> None:
             nonlocal status, headers
             status, headers = int(line[:3]), response_headers
 
@@ -136,8 +161,8 @@ class BufferedBody:
         self.size = 0
         self.began = time.monotonic()
 
-    async def read(self, protocol: Any) -> bytes:
-        """Return the complete body. Raises Refused.
+    async def read(self, protocol: RequestProtocol) -> bytes:
+        """Return the complete body. Raises RequestRefused.
 
         If Content-Length is too large, the body is refused before its first byte is read.
         """
@@ -161,8 +186,11 @@ class BufferedBody:
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def next_part(self, coming: Any) -> bytes:
-        """Return the next part of the body; empty at its end. Raises Refused after the limit."""
+    async def next_part(self, coming: AsyncIterator[bytes]) -> bytes:
+        """Return the next part of the body; empty at its end.
+
+        Raises RequestRefused after the limit.
+        """
         ends = self.began + SECONDS + self.size / BYTES_A_SECOND
         while True:
             try:
@@ -184,10 +212,10 @@ def most_bytes(path: str) -> int:
     return FORM_BYTES
 
 
-def environ_of(scope: Scope, content: bytes) -> Environ:
+def environ_of(scope: Scope, content: bytes) -> WSGIEnvironment:
     """Return the WSGI environ of a request."""
     name, _, port = scope.server.rpartition(":")
-    environ: Environ = {
+    environ: WSGIEnvironment = {
         "REQUEST_METHOD": scope.method,
         "SCRIPT_NAME": "",
         "PATH_INFO": unquote_to_bytes(scope.path).decode("latin-1"),
@@ -220,7 +248,7 @@ def environ_of(scope: Scope, content: bytes) -> Environ:
     return environ
 
 
-def refuse(protocol: Any, status: HTTPStatus) -> None:
+def refuse(protocol: RequestProtocol, status: HTTPStatus) -> None:
     """Send a short plain-text response and close the connection."""
     headers = [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")]
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
@@ -240,5 +268,5 @@ def _joined(parts: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
-async def _send(stream: Any, part: bytes) -> None:
+async def _send(stream: ResponseStream, part: bytes) -> None:
     await stream.send_bytes(part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.db import models, transaction
 from django.db.models.functions import Now
@@ -33,7 +33,7 @@ class Draft(models.Model):
 
     @classmethod
     def save_inputs(
-        cls, typed: Mapping[str, Sequence[str]], written: str = "", **owner: Any
+        cls, typed: Mapping[str, Sequence[str]], written: str = "", **owner: object
     ) -> None:
         """Store a draft in place of the earlier draft of the same form.
 

@@ -25,11 +25,11 @@ def badge_number(user: Any, name: str) -> Any:
 
     The first call reads all numbers for this request's user.
     """
-    known: dict[str, Any] | None = getattr(user, "_badge_numbers", None)
-    if known is None:
-        known = _read(user)
-        user._badge_numbers = known
-    return known.get(name)
+    numbers: dict[str, Any] | None = getattr(user, "_badge_numbers", None)
+    if numbers is None:
+        numbers = _read(user)
+        user._badge_numbers = numbers
+    return numbers.get(name)
 
 
 def _read(user: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.contrib.staticfiles.finders import AppDirectoriesFinder
 from django.contrib.staticfiles.utils import matches_patterns
+from django.core.files.storage import Storage
 
 UNUSED: Final = (
     "rest_framework/*",  # the API answers with JSON alone
@@ -44,7 +45,7 @@ def is_used(path: str) -> bool:
 class UsedFiles(AppDirectoriesFinder):
     """A finder for `STATICFILES_FINDERS` that finds only the files that are used."""
 
-    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Any]]:
+    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
         for path, storage in super().list(list(ignore_patterns or ())):
             if is_used(path):
                 yield path, storage

@@ -104,7 +104,7 @@ class SyncedListHealth:
 
         It repeats the `every` of the synced lists, because this module may not import their apps.
         """
-        known = {
+        intervals = {
             ("orders", False): timedelta(seconds=settings.SYNC_ORDERS_SECONDS),
             ("orders", True): timedelta(hours=settings.SYNC_SWEEP_HOURS),
             ("users", True): timedelta(minutes=settings.SYNC_USERS_MINUTES),
@@ -112,7 +112,7 @@ class SyncedListHealth:
             ("unmatched", True): timedelta(seconds=settings.SYNC_UNMATCHED_SECONDS),
         }
         catalogue = timedelta(hours=settings.SYNC_CATALOGUE_HOURS)
-        return known.get((self.resource, self.full), catalogue)
+        return intervals.get((self.resource, self.full), catalogue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def list_health() -> list[SyncedListHealth]:
     with connection.cursor() as cursor:
         cursor.execute(_RUNS)
         rows: list[tuple[str, bool, int, int | None, datetime]] = cursor.fetchall()
-    ids = {pk for _, _, *two, _ in rows for pk in two if pk is not None}
+    ids = {pk for _, _, *run_ids, _ in rows for pk in run_ids if pk is not None}
     runs = SyncRun.objects.in_bulk(ids)
     return [
         SyncedListHealth(resource, full, runs[latest], runs.get(success or 0), since)
@@ -154,12 +154,13 @@ def data_as_of(lists: Sequence[SyncedListHealth]) -> datetime | None:
 
     None if one of the lists was never read completely.
     """
-    known: dict[str, datetime | None] = {}
-    for one in lists:
-        before, moment = known.get(one.resource), one.as_of
-        known[one.resource] = max(before, moment) if before and moment else before or moment
-    complete = [moment for moment in known.values() if moment is not None]
-    return min(complete) if complete and len(complete) == len(known) else None
+    by_resource: dict[str, datetime | None] = {}
+    for synced_list in lists:
+        resource, moment = synced_list.resource, synced_list.as_of
+        before = by_resource.get(resource)
+        by_resource[resource] = max(before, moment) if before and moment else before or moment
+    complete = [moment for moment in by_resource.values() if moment is not None]
+    return min(complete) if complete and len(complete) == len(by_resource) else None
 
 
 def state_of(run: SyncRun) -> tuple[str, str, str]:

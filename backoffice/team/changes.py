@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Final, TypeVar
+from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.utils.dateparse import parse_datetime
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.outbox.models import CommandRecord
+from backoffice.service.json_text import JsonObject
 from backoffice.team.models import AssignmentChange, Contact, Note
 from backoffice.team.queries import other_subject
 from backoffice.team.subjects import RESULT_SUBJECTS, Subject, subject_label, subject_url
+
+Row = TypeVar("Row", bound=Model)
 
 MAX_CHANGES: Final = 100
 OWN_KINDS: Final = ("note", "assignment", "contact")
@@ -110,10 +114,10 @@ def change_log(
         entries.append(
             ChangeLogEntry(move.at, move.by, what, differences=[difference], on=on, on_url=url)
         )
-    return sorted(entries, key=lambda one: one.at, reverse=True)[:most]
+    return sorted(entries, key=lambda entry: entry.at, reverse=True)[:most]
 
 
-def _of_subject(rows: QuerySet[Any], subject: Subject) -> QuerySet[Any]:
+def _of_subject(rows: QuerySet[Row], subject: Subject) -> QuerySet[Row]:
     if subject.type == "patient":
         return rows.filter(patient_id=subject.id)
     return rows.filter(subject_type=subject.type, subject_id=subject.id)
@@ -121,7 +125,7 @@ def _of_subject(rows: QuerySet[Any], subject: Subject) -> QuerySet[Any]:
 
 def _requests(rows: Iterable[CommandRecord], subject: Subject) -> list[ChangeLogEntry]:
     entries = []
-    details: dict[Any, Mapping[str, Any]] = {}
+    details: dict[UUID | None, JsonObject] = {}
     for row in sorted(rows, key=lambda row: row.requested_at):
         on, url = other_subject(row, subject)
         entries.append(
@@ -143,7 +147,7 @@ def _requests(rows: Iterable[CommandRecord], subject: Subject) -> list[ChangeLog
     return entries
 
 
-def _differences(row: CommandRecord, saved: Mapping[str, Any] | None) -> list[FieldDifference]:
+def _differences(row: CommandRecord, saved: JsonObject | None) -> list[FieldDifference]:
     """Return what a request was to change, as far as its payload shows it.
 
     Demographics are compared with those that were saved last.
@@ -178,7 +182,7 @@ def _switch(is_on: object) -> str | None:
 def _decisions(
     subject: Subject, rows: Mapping[str, CommandRecord], most: int, sees_results: bool
 ) -> list[ChangeLogEntry]:
-    """Decisions on requests, with their reason, and what was changed by other ways than those."""
+    """Return the decisions on requests, and the changes that no request made."""
     hidden = OWN_KINDS if sees_results else (*OWN_KINDS, *CRITICAL_KINDS)
     entries = AuditEntry.objects.filter(action="change").exclude(object_type__in=hidden)
     if subject.type == "patient":
@@ -206,8 +210,8 @@ def _decisions(
 
 def _related_order(entry: AuditEntry, subject: Subject) -> tuple[str, str]:
     """Return the label and URL of the order of an entry, on the page of its patient."""
-    one = entry.object_type in ORDER_KINDS and len(entry.object_ids) == 1
-    if not one or subject.type != "patient":
+    is_of_one_order = entry.object_type in ORDER_KINDS and len(entry.object_ids) == 1
+    if not is_of_one_order or subject.type != "patient":
         return "", ""
     return subject_label("order"), subject_url("order", entry.object_ids[0])
 
@@ -231,7 +235,7 @@ def _parse_time(text: object) -> str | datetime | None:
         return str(text)
 
 
-def _flatten(info: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def _flatten(info: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     texts: dict[str, str] = {}
     for name, value in info.items():
         if isinstance(value, Mapping):

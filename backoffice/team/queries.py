@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from backoffice.accounts.models import User
 from backoffice.core.prepared_queries import array, columns, read
@@ -14,6 +14,13 @@ from backoffice.team.subjects import RESULT_SUBJECTS, Subject, subject_label, su
 
 SHOWN_NOTES: Final = 5
 MAX_NOTES: Final = 50
+
+
+class AboutSubject(Protocol):
+    """A row about a record."""
+
+    subject_type: str
+    subject_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +67,14 @@ def notes_and_calls(subject: Subject, *, sees_results: bool) -> list[NoteOrCall]
     rows: Iterable[Any] = read(User, statement, parameters)
     return [
         NoteOrCall(
-            one.at,
-            one,
-            one.text,
-            Contact.Outcome(one.outcome).label if one.outcome else "",
-            one.next_due_at,
-            *other_subject(one, subject),
+            row.at,
+            row,
+            row.text,
+            Contact.Outcome(row.outcome).label if row.outcome else "",
+            row.next_due_at,
+            *other_subject(row, subject),
         )
-        for one in rows
+        for row in rows
     ]
 
 
@@ -78,7 +85,7 @@ WHERE subject_type = %s AND subject_id = ANY(%s)
 """  # noqa: S608 - our names
 
 
-def assignments_by_subject(subject_type: str, ids: Iterable[Any]) -> dict[str, Assignment]:
+def assignments_by_subject(subject_type: str, ids: Iterable[object]) -> dict[str, Assignment]:
     """Return the assignments of these records by id, as text, with one query. Lists use it."""
     users: Iterable[Any] = read(User, _ASSIGNMENTS, [subject_type, array(ids)])
     return {
@@ -89,11 +96,11 @@ def assignments_by_subject(subject_type: str, ids: Iterable[Any]) -> dict[str, A
     }
 
 
-def other_subject(one: Any, subject: Subject) -> tuple[str, str]:
+def other_subject(row: AboutSubject, subject: Subject) -> tuple[str, str]:
     """Return the label and URL of the record of a row; "" for both if it is `subject` itself."""
-    if (one.subject_type, one.subject_id) == (subject.type, subject.id):
+    if (row.subject_type, row.subject_id) == (subject.type, subject.id):
         return "", ""
-    return subject_label(one.subject_type), subject_url(one.subject_type, one.subject_id)
+    return subject_label(row.subject_type), subject_url(row.subject_type, row.subject_id)
 
 
 def assignment_of(subject: Subject) -> Assignment | None:

@@ -76,7 +76,7 @@ def empty_back_office(tmp_path: Path) -> Iterator[BackOffice]:
     back_offices.close()
 
 
-def read_contents(back_office: BackOffice) -> dict[str, list[object]]:
+def read_contents(back_office: BackOffice) -> dict[str, list[int | str]]:
     with psycopg.connect(back_office.database_url) as opened:
         opened.execute("SET timezone = 'UTC'")
         return dumps.contents(opened)

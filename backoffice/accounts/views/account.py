@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.contrib import messages
@@ -67,20 +67,24 @@ def end_sessions(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)
     rows = other_sessions(user.pk, request)
-    one = request.GET.get("session", "")
-    if one:
-        rows = rows.filter(pk__in=[row.pk for row in rows if public_session_id(row) == one])
+    chosen_id = request.GET.get("session", "")
+    if chosen_id:
+        rows = rows.filter(pk__in=[row.pk for row in rows if public_session_id(row) == chosen_id])
     sessions = [session_row(row) for row in rows.filter(expire_date__gt=timezone.now())]
     if request.method != "POST" or not sessions:
-        return render(request, "accounts/sessions_end.html", {"sessions": sessions, "one": one})
+        return render(
+            request, "accounts/sessions_end.html", {"sessions": sessions, "one": chosen_id}
+        )
     with transaction.atomic(durable=True):
         rows.delete()
-        record_action(request, "sessions", [user.pk], (), "one ended" if one else "others ended")
-    messages.success(request, f"You are logged out {'there' if one else 'everywhere else'}")
+        record_action(
+            request, "sessions", [user.pk], (), "one ended" if chosen_id else "others ended"
+        )
+    messages.success(request, f"You are logged out {'there' if chosen_id else 'everywhere else'}")
     return HttpResponseRedirect(reverse("account"))
 
 
-def session_row(row: StaffSession) -> dict[str, Any]:
+def session_row(row: StaffSession) -> dict[str, object]:
     return {"row": row, "device": device_label(row.agent), "name": public_session_id(row)}
 
 

@@ -58,7 +58,7 @@ set_password = public(_SetPassword.as_view())
 @require_http_methods(["GET", "HEAD", "POST"])
 def request_reset(request: HttpRequest) -> HttpResponse:
     """Request a link. Whoever asks too often sees the same page, but no link is mailed."""
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "mails": bool(settings.EMAIL_URL),
         "form": PasswordResetRequestForm(),
     }

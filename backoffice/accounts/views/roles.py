@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db.models import Count, Q
@@ -28,7 +26,7 @@ def roles(request: HttpRequest) -> HttpResponse:
     """Show the roles. Administrators also see how many people have each role."""
     counts = _people_per_role() if ADMINISTRATOR in roles_of(request.user) else {}
     demanded = settings.SECOND_FACTOR_ROLES
-    columns: list[dict[str, Any]] = [
+    columns: list[dict[str, object]] = [
         {
             "name": role,
             "people": counts.get(role),

@@ -205,17 +205,17 @@ generate_recovery_codes = signed_in(_GenerateRecoveryCodes.as_view())
 show_recovery_codes = allow_before_second_factor(signed_in(_ShowRecoveryCodes.as_view()))
 
 
-def second_factors_of(user: User) -> dict[str, Any]:
+def second_factors_of(user: User) -> dict[str, object]:
     """Return the second factors of a user for the page "Your account".
 
     `app` is the authenticator app or None; `codes` is the number of unused recovery codes, or None
     if there are none.
     """
     authenticators = list(Authenticator.objects.filter(user=user).order_by("created_at"))
-    by_type = {one.type: one for one in authenticators}
+    by_type = {authenticator.type: authenticator for authenticator in authenticators}
     codes = by_type.get(Authenticator.Type.RECOVERY_CODES)
     return {
         "app": by_type.get(Authenticator.Type.TOTP),
-        "passkeys": [one for one in authenticators if one.type == Authenticator.Type.WEBAUTHN],
+        "passkeys": [row for row in authenticators if row.type == Authenticator.Type.WEBAUTHN],
         "codes": None if codes is None else len(codes.wrap().get_unused_codes()),
     }

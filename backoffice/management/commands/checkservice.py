@@ -58,7 +58,7 @@ class Command(BaseCommand):
             with ServiceAnswers() as answers:
                 delivery = DeliveryCheck() if no_event else self._resend(answers)
                 findings = service_check.findings(answers, delivery)
-                findings = [self._settled(one, delivery) for one in findings]
+                findings = [self._settled(finding, delivery) for finding in findings]
         for finding in findings:
             self._show(finding)
         problems = sum(finding.outcome is FindingOutcome.PROBLEM for finding in findings)

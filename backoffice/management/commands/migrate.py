@@ -16,6 +16,7 @@ from django.apps import apps
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db.migrations import Migration
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg import errors, sql
 
@@ -126,7 +127,7 @@ class Command(migrate.Command):
                     " of its own for this one."
                 )
 
-    def _migrate_with_retries(self, args: Any, options: dict[str, Any]) -> None:
+    def _migrate_with_retries(self, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         tries, pause = options["tries"], options["pause"]
         for left in reversed(range(tries)):
             self._drop_invalid_indexes()
@@ -148,9 +149,9 @@ class Command(migrate.Command):
                 return
 
     def migration_progress_callback(
-        self, action: str, migration: Any = None, fake: bool = False
+        self, action: str, migration: Migration | None = None, fake: bool = False
     ) -> None:
-        if action in ("apply_start", "unapply_start"):
+        if migration is not None and action in ("apply_start", "unapply_start"):
             self._wait_for_locks(self.lock_timeout if migration.atomic else "0")
         super().migration_progress_callback(action, migration, fake)
 
@@ -163,6 +164,6 @@ class Command(migrate.Command):
     def _wait_for_locks(self, longest: str) -> None:
         self._execute("SELECT set_config('lock_timeout', %s, false)", longest)
 
-    def _execute(self, statement: str, *values: Any) -> None:
+    def _execute(self, statement: str, *values: str | int) -> None:
         with self.connection.cursor() as cursor:
             cursor.execute(statement, values)

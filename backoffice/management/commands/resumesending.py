@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -14,7 +15,7 @@ class Command(BaseCommand):
     help = "Let sending go on after a restore; says first what is not settled yet."
     requires_system_checks = ()
 
-    def add_arguments(self, parser: Any) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--yes", action="store_true", help="also while outcomes are unknown")
 
     def handle(self, *args: Any, yes: bool, **options: Any) -> None:

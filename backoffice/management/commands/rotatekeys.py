@@ -30,19 +30,19 @@ class Command(BaseCommand):
         parser.add_argument("--count", action="store_true", help="change nothing, only count")
 
     def handle(self, *args: Any, count: bool, **options: Any) -> None:
-        holders: list[EncryptedStore] = [
+        stores: list[EncryptedStore] = [
             StoredReportFiles(),
             SecondFactorSecrets(),
             *encrypted_columns(),
         ]
         if not count:
-            for holder in holders:
-                self._seal(holder)
+            for store in stores:
+                self._encrypt(store)
         left: Counter[int | None] = Counter()
-        for holder in holders:
-            counts = holder.count()
+        for store in stores:
+            counts = store.count()
             left += counts
-            self.stdout.write(f"{holder.name}: {_format_counts(counts)}")
+            self.stdout.write(f"{store.name}: {_format_counts(counts)}")
         self.stdout.write(f"All together: {_format_counts(left)}")
         del left[cipher.current_key_id()]
         if not count and left:
@@ -52,20 +52,20 @@ class Command(BaseCommand):
                 " worked on: run this again."
             )
 
-    def _seal(self, holder: EncryptedStore) -> None:
+    def _encrypt(self, store: EncryptedStore) -> None:
         done = 0
-        for turn in range(ROUNDS):
-            for changed in holder.encrypt_again():
+        for round_number in range(ROUNDS):
+            for changed in store.encrypt_again():
                 done += changed
                 if changed and self.stdout.isatty():
-                    self.stdout.write(f"\r{holder.name}: {done:,} sealed anew", ending="")
-            left = holder.count()
+                    self.stdout.write(f"\r{store.name}: {done:,} sealed anew", ending="")
+            left = store.count()
             del left[cipher.current_key_id()]
             if not set(left) & {None, *settings.FIELD_KEYS}:
                 break
-            time.sleep(WAIT * turn)
+            time.sleep(WAIT * round_number)
         if done:
-            self.stdout.write(f"\r{holder.name}: {done:,} sealed anew")
+            self.stdout.write(f"\r{store.name}: {done:,} sealed anew")
 
 
 def _format_counts(counts: Counter[int | None]) -> str:

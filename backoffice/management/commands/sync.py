@@ -10,7 +10,7 @@ from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -51,10 +51,10 @@ class Command(BaseCommand):
         parser.add_argument("resources", nargs="*", metavar="RESOURCE", help=", ".join(names))
 
     def handle(self, *args: Any, full: bool, resources: list[str], **options: Any) -> None:
-        known = {synced_list.resource for synced_list in SYNCED_LISTS} | {LOOKED_UP}
-        if unknown := set(resources) - known:
-            names = ", ".join(sorted(known))
-            raise CommandError(f"no such resource: {', '.join(sorted(unknown))} (known: {names})")
+        names = {synced_list.resource for synced_list in SYNCED_LISTS} | {LOOKED_UP}
+        if unknown := set(resources) - names:
+            listed = ", ".join(sorted(names))
+            raise CommandError(f"no such resource: {', '.join(sorted(unknown))} (known: {listed})")
         with warnings_only(), reporting(self.stderr.write):
             self._sync(full, resources)
 
@@ -71,7 +71,7 @@ class Command(BaseCommand):
             synced_list
             for synced_list in SYNCED_LISTS
             if not resources or synced_list.resource in resources
-            if synced_list.resource != "orders" or synced_list.full == self._sweeps(full)
+            if synced_list.resource != "orders" or synced_list.full == self._reads_all_orders(full)
         ]
 
     @staticmethod
@@ -90,8 +90,8 @@ class Command(BaseCommand):
             pass  # The first sync run gets the same error and reports it.
 
     @staticmethod
-    def _sweeps(full: bool) -> bool:
-        """Return whether to sweep orders. The first sync always does: it has no window yet."""
+    def _reads_all_orders(full: bool) -> bool:
+        """Return whether to read all orders. The first sync always does: it has no window yet."""
         return (
             full
             or not SyncRun.objects.filter(
@@ -181,7 +181,7 @@ def warnings_only() -> Iterator[None]:
 class Bar:
     """A progress bar with rows, rate and time left; without a terminal, only the last line."""
 
-    def __init__(self, out: Any, name: str) -> None:
+    def __init__(self, out: OutputWrapper, name: str) -> None:
         self.out, self.name = out, name
         self.live = bool(getattr(sys.stdout, "isatty", lambda: False)())
         self.started = self.shown_at = time.monotonic()

@@ -12,7 +12,6 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 
 from backoffice.audit import chain_head, verification
-from backoffice.audit.models import AuditCheck
 from backoffice.audit.recording import record_console_action
 
 BROKEN, UNKNOWN_KEY = 1, 3
@@ -93,11 +92,11 @@ class Command(BaseCommand):
             for words in result.findings:
                 self.stderr.write(self.style.ERROR(words))
             raise SystemExit(BROKEN)
-        before, now = chain_head.remembered_head(), timezone.now()
+        before = chain_head.remembered_head()
         record_console_action(
             "audit trail", [], f"end accepted; remembered before: {before or 'none'}"
         )
-        AuditCheck(asked_at=now, finished_at=now, **verification.check_columns(result)).save()
+        verification.save_check(result)
         chain_head.remember_head(result.head)
         self.stdout.write(f"Continuing from: {result.head or 'none'}")
 

@@ -164,7 +164,7 @@ class ServiceAnswers:
         if managed is None or team is None:
             return None
         management = managed.client.management
-        return self.attempt(lambda: [one.data for one in management.every_webhook(team)])
+        return self.attempt(lambda: [record.data for record in management.every_webhook(team)])
 
 
 def trouble(error: errors.ServiceError) -> str:

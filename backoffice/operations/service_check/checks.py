@@ -250,14 +250,14 @@ class RateLimitCheck(Check):
         duration_metrics.flush()
         try:
             calls = [
-                one
-                for one in duration_metrics.read_series()
-                if one.family == duration_metrics.CALLS
+                series
+                for series in duration_metrics.read_series()
+                if series.family == duration_metrics.CALLS
             ]
         except redis.RedisError:
             return self.ok("Nothing waits for it. Calls so far are not counted without Redis.")
-        total = sum(one.counts[-1] for one in calls)
-        limited = sum(one.counts[-1] for one in calls if one.labels[1] == "429")
+        total = sum(series.counts[-1] for series in calls)
+        limited = sum(series.counts[-1] for series in calls if series.labels[1] == "429")
         return self.ok(
             f"Nothing waits for it. {limited:,} of {total:,} calls so far were too many (429)."
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
@@ -39,7 +38,7 @@ def health_status(request: HttpRequest) -> JsonResponse:
     try:
         read = status.read()
     except DatabaseError:
-        failure: dict[str, Any] = {"status": "failing", "reasons": ["PostgreSQL does not answer."]}
+        failure = {"status": "failing", "reasons": ["PostgreSQL does not answer."]}
         return JsonResponse({**failure, "version": settings.VERSION}, status=503)
     body = {
         "status": read.level,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
@@ -77,7 +77,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 @requires("system.view")
 @require_safe
 def drift(request: HttpRequest) -> HttpResponse:
-    """List drift that sweeps found and repaired, newest first."""
+    """List drift that full sync runs found and repaired, newest first."""
     page = fetch_page(Drift.objects.all(), NEWEST_DRIFT_FIRST, size=SIZE, **page_position(request))
     return render(request, "system/drift.html", {"page": page})
 
@@ -91,7 +91,7 @@ def unread(request: HttpRequest) -> HttpResponse:
     return render(request, "system/unread.html", {"page": page})
 
 
-def _row(synced_list: sync_health.SyncedListHealth, now: datetime) -> dict[str, Any]:
+def _row(synced_list: sync_health.SyncedListHealth, now: datetime) -> dict[str, object]:
     scope = "everything" if synced_list.full else "changes"
     return {
         **_run_context(synced_list.latest, now),
@@ -103,7 +103,7 @@ def _row(synced_list: sync_health.SyncedListHealth, now: datetime) -> dict[str, 
     }
 
 
-def _run_context(run: SyncRun, now: datetime) -> dict[str, Any]:
+def _run_context(run: SyncRun, now: datetime) -> dict[str, object]:
     family, glyph, word = sync_health.state_of(run)
     length = sync_health.duration(run, now)
     return {

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 COUNT_CAP: Final = 500
 
@@ -29,18 +29,18 @@ class Count:
         return f"{self.value:,}{'+' if self.capped else ''}"
 
 
-def capped_count(rows: QuerySet[Any], cap: int = COUNT_CAP) -> Count:
+def capped_count(rows: QuerySet[Model], cap: int = COUNT_CAP) -> Count:
     """Count at most `cap` rows in one query."""
     number = rows.order_by().values("pk")[: cap + 1].count()
     return Count.with_cap(number, cap)
 
 
-def capped_counts(*sets: QuerySet[Any], cap: int = COUNT_CAP) -> list[Count]:
+def capped_counts(*sets: QuerySet[Model], cap: int = COUNT_CAP) -> list[Count]:
     """Count several querysets as `capped_count` does, all in one query."""
     return run_capped_counts(*capped_count_sql([rows.order_by() for rows in sets], cap), cap)
 
 
-def capped_count_sql(sets: Iterable[QuerySet[Any]], cap: int) -> tuple[list[str], list[Any]]:
+def capped_count_sql(sets: Iterable[QuerySet[Model]], cap: int) -> tuple[list[str], list[Any]]:
     """Return the SQL expressions and the parameters for `run_capped_counts`.
 
     A caller may keep the result, because it takes longer to compile than to answer. Each queryset

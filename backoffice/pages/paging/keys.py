@@ -12,11 +12,13 @@ from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessTha
 from backoffice.core import prepared_queries
 
 Row = TypeVar("Row", bound=Model)
-CursorValues = tuple[Any, ...] | None
+CursorValues = tuple[object, ...] | None
 """Values of the sort columns after which (or before which) a page begins; None for the start."""
-KeysetQuery = tuple[str, Sequence[Any]]
+KeysetQuery = tuple[str, Sequence[object]]
 """SQL that selects keys, each followed by its sort columns; and the parameters of that SQL."""
-KeysetQueryBuilder = Callable[[QuerySet[Any], Sequence[str], CursorValues, bool, int], KeysetQuery]
+KeysetQueryBuilder = Callable[
+    [QuerySet[Model], Sequence[str], CursorValues, bool, int], KeysetQuery
+]
 """Builds the query for the first keys behind a cursor. Arguments: rows, sort columns, cursor,
 whether the sort is descending, limit."""
 
@@ -43,31 +45,34 @@ class KeyInArray(Lookup):
 
 
 class _UnindexedColumn(Func):
-    """A column in a form that no index has: PostgreSQL must sort by it and cannot read an index in
-    order. GREATEST of one value is that value, but the planner does not simplify it."""
+    """A column in a form that no index has.
+
+    PostgreSQL must sort by it and cannot read an index in order. GREATEST of one value is that
+    value, but the planner does not simplify it.
+    """
 
     function = "GREATEST"
     arity = 1
 
 
-def keys_unsorted(rows: QuerySet[Any], columns: Sequence[str], limit: int) -> KeysetQuery:
+def keys_unsorted(rows: QuerySet[Model], columns: Sequence[str], limit: int) -> KeysetQuery:
     """Select keys in no order."""
-    selected: QuerySet[Any, Any] = rows.order_by().values("pk", *columns)[:limit]
+    selected = rows.order_by().values("pk", *columns)[:limit]
     return selected.query.sql_with_params()
 
 
-def keys_unsorted_by_pk(rows: QuerySet[Any], columns: Sequence[str], limit: int) -> KeysetQuery:
+def keys_unsorted_by_pk(rows: QuerySet[Model], columns: Sequence[str], limit: int) -> KeysetQuery:
     """Select keys in no order, then look up their sort columns by primary key.
 
     For a sort by columns that the index of the filters does not have.
     """
     keys = rows.order_by().values("pk")[:limit]
-    selected: QuerySet[Any, Any] = rows.model._default_manager.filter(pk__in=keys).order_by()
+    selected = rows.model._default_manager.filter(pk__in=keys).order_by()
     return selected.values("pk", *columns).query.sql_with_params()
 
 
 def keys_by_full_sort(
-    rows: QuerySet[Any],
+    rows: QuerySet[Model],
     columns: Sequence[str],
     cursor: CursorValues,
     descending: bool,
@@ -78,12 +83,12 @@ def keys_by_full_sort(
     PostgreSQL does not scan the index of the sort for them: they may all be at its other end.
     """
     first, *rest = columns
-    sort = [_UnindexedColumn(first), *map(F, rest)]
+    sort: list[F | Func] = [_UnindexedColumn(first), *map(F, rest)]
     return _sorted_keys(sort, rows, columns, cursor, descending, limit)
 
 
 def keys_by_index_scan(
-    rows: QuerySet[Any],
+    rows: QuerySet[Model],
     columns: Sequence[str],
     cursor: CursorValues,
     descending: bool,
@@ -97,8 +102,8 @@ def keys_by_index_scan(
 
 
 def _sorted_keys(
-    sort: Sequence[Any],
-    rows: QuerySet[Any],
+    sort: Sequence[F | Func],
+    rows: QuerySet[Model],
     columns: Sequence[str],
     cursor: CursorValues,
     descending: bool,
@@ -109,13 +114,13 @@ def _sorted_keys(
 
 
 def rows_from_cursor(
-    rows: QuerySet[Row], sort: Sequence[Any], cursor: CursorValues, descending: bool
+    rows: QuerySet[Row], sort: Sequence[F | Func], cursor: CursorValues, descending: bool
 ) -> QuerySet[Row]:
     """Sort rows by these expressions, and keep those behind the cursor."""
     if cursor is not None:
         lookup = TupleLessThan if descending else TupleGreaterThan
         rows = rows.filter(lookup(sort, cursor))
-    return rows.order_by(*(OrderBy(each, descending=descending) for each in sort))
+    return rows.order_by(*(OrderBy(column, descending=descending) for column in sort))
 
 
 def fetch_rows(
@@ -172,7 +177,7 @@ def fetch_rows_and_count(
     return rows, rows[0].key_count if rows else 0  # type: ignore[attr-defined]
 
 
-def _is_plain_table(rows: QuerySet[Any]) -> bool:
+def _is_plain_table(rows: QuerySet[Model]) -> bool:
     query = rows.query
     return not (query.where or query.select_related or query.annotations)
 
@@ -180,7 +185,7 @@ def _is_plain_table(rows: QuerySet[Any]) -> bool:
 def _read_plain_table(
     all_rows: QuerySet[Row],
     keys: str,
-    values: Sequence[Any],
+    values: Sequence[object],
     columns: Sequence[str],
     descending: bool,
     limit: int,

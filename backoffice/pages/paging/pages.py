@@ -11,7 +11,7 @@ import binascii
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypedDict
+from typing import Generic, TypedDict
 
 from django.core.exceptions import EmptyResultSet, ValidationError
 from django.db.models import F, Model, QuerySet
@@ -113,7 +113,7 @@ def fetch_page_and_count(
     *,
     size: int,
     limit: int,
-    build_query: Callable[[QuerySet[Any], Sequence[str], int], KeysetQuery] = keys_unsorted,
+    build_query: Callable[[QuerySet[Model], Sequence[str], int], KeysetQuery] = keys_unsorted,
     after: str | None = None,
     before: str | None = None,
 ) -> tuple[Count, Page[Row]] | None:
@@ -194,7 +194,7 @@ def _decode_cursor(rows: QuerySet[Row], sort: Sort, cursor: str | None) -> Curso
         return None
     if not sort.private:
         return values
-    own = [rows.model._meta.get_field(name) for name in sort.columns]
-    condition = f"{own[-1].column} = %s"  # type: ignore[union-attr]
-    known = prepared_queries.where(rows.model, condition, values, tuple(sort.columns))
-    return tuple(getattr(known[0], one.attname) for one in own) if known else None  # type: ignore[union-attr]
+    sort_fields = [rows.model._meta.get_field(name) for name in sort.columns]
+    condition = f"{sort_fields[-1].column} = %s"  # type: ignore[union-attr]
+    found = prepared_queries.where(rows.model, condition, values, tuple(sort.columns))
+    return tuple(getattr(found[0], field.attname) for field in sort_fields) if found else None  # type: ignore[union-attr]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NamedTuple
+from typing import Final, Generic, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import F, QuerySet
+from django.db.models import F, Model, QuerySet
 
 from backoffice.pages.paging.counts import COUNT_CAP, Count
 from backoffice.pages.paging.keys import KeyInArray, Row
@@ -62,7 +62,7 @@ def match_rows(
     return MatchingRows(rows, Count(cap, capped=True), all_rows if is_quick else None)
 
 
-def read_keys(keys: QuerySet[Any, Any], limit: int) -> tuple[int, str]:
+def read_keys(keys: QuerySet[Model, object], limit: int) -> tuple[int, str]:
     """Return how many rows a query of one column has, and its values as `KeyInArray` takes them.
 
     Beyond `limit` rows the number is `limit + 1` and there are no values.
@@ -81,7 +81,7 @@ def read_keys(keys: QuerySet[Any, Any], limit: int) -> tuple[int, str]:
     return count, array or "{}"
 
 
-def planner_estimate(rows: QuerySet[Any], columns: Sequence[str] = ()) -> PlannerEstimate:
+def planner_estimate(rows: QuerySet[Model], columns: Sequence[str] = ()) -> PlannerEstimate:
     """Ask the planner for its estimate, without reading a row.
 
     The query reads the key and `columns`.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django import template
+from django.http import HttpRequest
 from django.template.defaultfilters import linebreaksbr
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
@@ -43,21 +44,21 @@ def notes_on(
     subject_type: str,
     subject_id: object,
     patient_id: UUID | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Render the notes and calls about a record, newest first, and a form to add a note."""
     about = make_subject(subject_type, subject_id, patient_id)
     return notes_context(context.get("request"), about, next_page=_current_url(context))
 
 
 def notes_context(
-    request: Any,
+    request: HttpRequest | None,
     about: Subject,
     *,
     next_page: str,
     typed: str = "",
     error: str = "",
     message: str = "",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the context of `team/_notes.html`.
 
     Notes may contain names of patients, so users who may not see names get no notes.
@@ -86,15 +87,15 @@ def assigned(
     subject_type: str,
     subject_id: object,
     patient_id: UUID | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Render the assignee of a record, with buttons to change it. One query."""
     about = make_subject(subject_type, subject_id, patient_id)
     return assigned_context(context.get("request"), about, next_page=_current_url(context))
 
 
 def assigned_context(
-    request: Any, about: Subject, *, next_page: str, message: str = ""
-) -> dict[str, Any]:
+    request: HttpRequest | None, about: Subject, *, next_page: str, message: str = ""
+) -> dict[str, object]:
     """Return the context of `team/_assigned.html`."""
     if request is None:
         return {"hidden": True}
@@ -117,7 +118,7 @@ def changes_of(
     subject_type: str,
     subject_id: object,
     patient_id: UUID | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Render the collapsed change log of a record. It is loaded when somebody opens it."""
     request = context.get("request")
     if request is None or not may(request.user, "patients.view", "commands.view"):
@@ -131,7 +132,7 @@ def is_moment(value: object) -> bool:
 
 
 @register.inclusion_tag("team/_bell.html", takes_context=True)
-def bell(context: template.Context) -> dict[str, Any]:
+def bell(context: template.Context) -> dict[str, object]:
     """Render the number of unseen notifications, up to 99."""
     request = context.get("request")
     unseen = badge_number(request.user, "unseen") if request is not None else None

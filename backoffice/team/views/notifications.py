@@ -45,7 +45,7 @@ class NotificationGroup:
 
     @property
     def unseen(self) -> bool:
-        return any(one.row.seen_at is None for one in self.texts)
+        return any(text.row.seen_at is None for text in self.texts)
 
 
 @requires("notes.write")

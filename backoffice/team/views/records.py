@@ -5,8 +5,6 @@ With htmx they answer with a fragment; without it they redirect to the page of t
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
@@ -41,9 +39,9 @@ def write_note(request: HttpRequest) -> HttpResponse:
     except actions.NoteTooLong:
         error = NOTE_TOO_LONG
     else:
-        known = actions.mentioned_staff(row.text)
+        staff = actions.mentioned_staff(row.text)
         message = _unknown_names_message(
-            [name for name in actions.mentioned_names(row.text) if name not in known]
+            [name for name in actions.mentioned_names(row.text) if name not in staff]
         )
     context = notes_context(
         request,
@@ -143,9 +141,7 @@ def changes(request: HttpRequest) -> HttpResponse:
 
 def _assignment_response(request: HttpRequest, about: Subject, message: str) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
-        context: dict[str, Any] = assigned_context(
-            request, about, next_page=_return_url(request), message=message
-        )
+        context = assigned_context(request, about, next_page=_return_url(request), message=message)
         return render(request, "team/_assigned.html", context)
     if message:
         messages.warning(request, message)

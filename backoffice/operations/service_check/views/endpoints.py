@@ -5,8 +5,8 @@ These pages require recent authentication, because a person with a secret can fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 from uuid import UUID
 
 from django.contrib import messages
@@ -65,18 +65,18 @@ def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service stop or resume deliveries to an endpoint."""
     endpoints = _listed()
-    one = _endpoint_with_id(endpoints, endpoint_id)
-    if endpoints is None or one is None:
+    listed = _endpoint_with_id(endpoints, endpoint_id)
+    if endpoints is None or listed is None:
         return _not_listed(request, endpoints)
     form = SwitchForm.from_request(
-        request, initial={"to": "on" if one.endpoint.disabled else "off"}
+        request, initial={"to": "on" if listed.endpoint.disabled else "off"}
     )
 
     def command(team: UUID) -> Command:
         is_off = form.cleaned_data["to"] == "off"
         return SwitchEndpoint(team_id=team, endpoint_id=endpoint_id, disabled=is_off)
 
-    context = {"one": one, "is_last": _is_last(one, endpoints)}
+    context = {"one": listed, "is_last": _is_last(listed, endpoints)}
     return _enqueue(request, form, command, "operations/endpoint_switch.html", context)
 
 
@@ -86,14 +86,14 @@ def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 def delete(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service delete an endpoint."""
     endpoints = _listed()
-    one = _endpoint_with_id(endpoints, endpoint_id)
-    if endpoints is None or one is None:
+    listed = _endpoint_with_id(endpoints, endpoint_id)
+    if endpoints is None or listed is None:
         return _not_listed(request, endpoints)
 
     def command(team: UUID) -> Command:
         return DeleteEndpoint(team_id=team, endpoint_id=endpoint_id)
 
-    context = {"one": one, "is_last": _is_last(one, endpoints)}
+    context = {"one": listed, "is_last": _is_last(listed, endpoints)}
     form = CommandForm.from_request(request)
     return _enqueue(request, form, command, "operations/endpoint_delete.html", context)
 
@@ -128,7 +128,7 @@ def _enqueue(
     form: CommandForm,
     command: Callable[[UUID], Command],
     template: str,
-    context: dict[str, Any],
+    context: Mapping[str, object],
 ) -> HttpResponse:
     """Enqueue the command for our team and redirect to it; else show the form with its errors."""
     if request.method == "POST" and form.is_valid():
@@ -161,15 +161,15 @@ def _listed() -> list[ListedEndpoint] | None:
 def _endpoint_with_id(
     endpoints: list[ListedEndpoint] | None, endpoint_id: str
 ) -> ListedEndpoint | None:
-    return next((one for one in endpoints or () if one.endpoint.id == endpoint_id), None)
+    return next((row for row in endpoints or () if row.endpoint.id == endpoint_id), None)
 
 
-def _is_last(one: ListedEndpoint, endpoints: list[ListedEndpoint]) -> bool:
+def _is_last(listed: ListedEndpoint, endpoints: list[ListedEndpoint]) -> bool:
     """Return whether no event would arrive here without this endpoint."""
-    others = [other for other in endpoints if other is not one]
+    others = [other for other in endpoints if other is not listed]
     return (
-        one.is_ours
-        and not one.endpoint.disabled
+        listed.is_ours
+        and not listed.endpoint.disabled
         and not any(other.is_ours and not other.endpoint.disabled for other in others)
     )
 
