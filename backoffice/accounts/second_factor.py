@@ -106,6 +106,22 @@ def redirect_or_refuse(request: HttpRequest, route: str, message: str) -> HttpRe
     return JsonResponse({"detail": message}, status=403)
 
 
+def second_factors_of(user: User) -> dict[str, object]:
+    """Return the second factors of a user for the page "Your account".
+
+    `app` is the authenticator app or None; `codes` is the number of unused recovery codes, or None
+    if there are none.
+    """
+    authenticators = list(Authenticator.objects.filter(user=user).order_by("created_at"))
+    by_type = {authenticator.type: authenticator for authenticator in authenticators}
+    codes = by_type.get(Authenticator.Type.RECOVERY_CODES)
+    return {
+        "app": by_type.get(Authenticator.Type.TOTP),
+        "passkeys": [row for row in authenticators if row.type == Authenticator.Type.WEBAUTHN],
+        "codes": None if codes is None else len(codes.wrap().get_unused_codes()),
+    }
+
+
 # Codes
 
 

@@ -1,11 +1,14 @@
-"""Changes of accounts by administrators and by single sign-on: roles, and snapshots for the audit
-trail."""
+"""Roles of accounts, and snapshots of accounts for the audit trail.
+
+Administrators and single sign-on change accounts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from django.contrib.auth.models import Group
+from django.db.models import Count, Q
 
 from backoffice.accounts.access import ADMINISTRATOR, ROLES
 from backoffice.accounts.models import User
@@ -40,3 +43,13 @@ def account_snapshot(user: User) -> dict[str, str]:
         "time zone": user.time_zone,
         "account": "open" if user.is_active else "closed",
     }
+
+
+def count_people_by_role() -> dict[str, int]:
+    """Return the number of open accounts per role; a superuser is an administrator."""
+    active = Count("user", filter=Q(user__is_active=True, user__is_superuser=False))
+    counts = dict(Group.objects.filter(name__in=ROLES).values_list("name").annotate(n=active))
+    everything = Q(is_superuser=True) | Q(groups__name=ADMINISTRATOR)
+    administrators = User.objects.filter(everything, is_active=True).distinct().count()
+    plain = {role: counts.get(role, 0) for role in ROLES}
+    return {**plain, ADMINISTRATOR: administrators}

@@ -22,16 +22,16 @@ from rest_framework import serializers
 if TYPE_CHECKING:
     from backoffice.api.resources import ChildRows, Resource
 
+    ModelField = models.Field[Any, Any]
+    SerializerField = serializers.Field[Any, Any, Any, Any]
+    SerializerFields = dict[str, SerializerField]
+
 _KINDS: dict[type, OpenApiTypes] = {
     str: OpenApiTypes.STR,
     UUID: OpenApiTypes.UUID,
     int: OpenApiTypes.INT,
     datetime: OpenApiTypes.DATETIME,
 }
-
-ModelField = models.Field[Any, Any]
-SerializerField = serializers.Field[Any, Any, Any, Any]
-SerializerFields = dict[str, SerializerField]
 
 _FIELDS: tuple[tuple[type[ModelField], type[SerializerField]], ...] = (
     (models.UUIDField, serializers.UUIDField),

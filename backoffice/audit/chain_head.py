@@ -21,7 +21,7 @@ from django.db import connection
 from django.utils import timezone
 
 from backoffice.audit import seals, verification
-from backoffice.audit.models import AuditSeal
+from backoffice.audit.models import AuditCheck, AuditSeal
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ def _cache_key() -> str:
 
 def _record_finding(head: str) -> None:
     """Record one check with the finding, unless the latest check has it already."""
-    latest = verification.latest_check()
+    latest = AuditCheck.objects.latest_finished()
     if latest is None or not any(
         verification.lost_head_finding(head) == words for words in latest.trouble
     ):

@@ -141,8 +141,8 @@ class AuditFilterForm(FilterForm):
         if filters["record"]:
             rows = rows.filter(object_ids__contains=[filters["record"]])
         if filters["person"]:
-            known = Q(actor__in=[int(key) for key in filters["person"] if key != NOBODY])
-            rows = rows.filter(known | Q(actor=None) if NOBODY in filters["person"] else known)
+            people = Q(actor__in=[int(key) for key in filters["person"] if key != NOBODY])
+            rows = rows.filter(people | Q(actor=None) if NOBODY in filters["person"] else people)
         return rows
 
 

@@ -6,12 +6,40 @@ Rows of entries, seals, and reviews are only added: database triggers refuse upd
 
 from __future__ import annotations
 
+from datetime import date, datetime
+from typing import Self
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+
+
+class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
+    def of_actor(self, user_id: int | None) -> Self:
+        """Return the entries of a person, without the values of changes."""
+        return self.filter(actor=user_id).select_related("actor").defer("before", "after")
+
+    def of_same_request(self, entry: AuditEntry) -> Self:
+        """Return the other entries of the request of an entry, in order."""
+        if not entry.request_id:
+            return self.none()
+        same_request = self.filter(request_id=entry.request_id).exclude(pk=entry.pk)
+        return same_request.select_related("actor").order_by("at", "pk")
+
+    def after_seal(self, seal: AuditSeal | None) -> Self:
+        """Return the entries after the last one of a seal; without a seal, all entries."""
+        return self.filter(pk__gt=seal.to_id if seal else 0)
+
+    def oldest_id_at(self) -> datetime | None:
+        """Return the time of the entry with the lowest id."""
+        return self.order_by("pk").values_list("at", flat=True).first()
+
+    def begun_at(self) -> datetime | None:
+        """Return the earliest time of an entry."""
+        return self.order_by("at", "pk").values_list("at", flat=True).first()
 
 
 class AuditEntry(models.Model):
@@ -43,6 +71,8 @@ class AuditEntry(models.Model):
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
 
+    objects = AuditEntryQuerySet.as_manager()
+
     class Meta:
         indexes = [
             # Readers: the list, whole and by each of its filters; the last three also join.
@@ -60,6 +90,24 @@ class AuditEntry(models.Model):
                 fields=["object_ids"], condition=Q(action="change"), name="audit_changes_of_object"
             ),
         ]
+
+
+class AuditSealQuerySet(models.QuerySet["AuditSeal"]):
+    def end_of_chain(self) -> AuditSeal | None:
+        return self.order_by("-n").first()
+
+    def latest_of_entries(self) -> AuditSeal | None:
+        """Return the seal of the latest entries."""
+        return self.filter(removal=False).order_by("-to_id").first()
+
+    def latest_removal(self) -> AuditSeal | None:
+        """Return the seal of the latest entries that were removed because of their age."""
+        return self.filter(removal=True).order_by("-to_id").first()
+
+    def of_entry(self, entry_id: int) -> AuditSeal | None:
+        """Return the seal of an entry; None if it is not sealed yet."""
+        seal = self.filter(removal=False, to_id__gte=entry_id).order_by("to_id").first()
+        return seal if seal and seal.from_id <= entry_id else None
 
 
 class AuditSeal(models.Model):
@@ -82,6 +130,8 @@ class AuditSeal(models.Model):
     mac = models.BinaryField(max_length=32)
     at = models.DateTimeField()
 
+    objects = AuditSealQuerySet.as_manager()
+
     class Meta:
         constraints = [
             # Readers: the trigger on entries, and the sealing.
@@ -90,6 +140,14 @@ class AuditSeal(models.Model):
                 condition=Q(from_id__lte=models.F("to_id")), name="seal_is_range"
             ),
         ]
+
+
+class AuditCheckQuerySet(models.QuerySet["AuditCheck"]):
+    def newest_first(self) -> Self:
+        return self.select_related("asked_by").order_by("-asked_at")
+
+    def latest_finished(self) -> AuditCheck | None:
+        return self.exclude(finished_at=None).order_by("-finished_at").first()
 
 
 class AuditCheck(models.Model):
@@ -108,6 +166,8 @@ class AuditCheck(models.Model):
     trouble = models.JSONField(default=list, help_text="What is wrong, in words")
     head = models.CharField(max_length=90, default="", blank=True, help_text="N:MAC of the end")
 
+    objects = AuditCheckQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(
@@ -120,6 +180,15 @@ class AuditCheck(models.Model):
         indexes = [models.Index(fields=["-asked_at"], name="check_latest")]
 
 
+class AuditReviewQuerySet(models.QuerySet["AuditReview"]):
+    def by_month(self, most: int) -> dict[date, list[AuditReview]]:
+        """Return the reviews of the latest months, at most `most`, in the order of signing."""
+        reviews: dict[date, list[AuditReview]] = {}
+        for review in self.select_related("by").order_by("-month", "at")[:most]:
+            reviews.setdefault(review.month, []).append(review)
+        return reviews
+
+
 class AuditReview(models.Model):
     """A confirmation by a person that they reviewed the entries of a month."""
 
@@ -127,6 +196,8 @@ class AuditReview(models.Model):
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     at = models.DateTimeField(db_default=Now())
     note = models.TextField(default="", blank=True)
+
+    objects = AuditReviewQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["month", "by"], name="month_reviewed_once")]

@@ -60,11 +60,11 @@ def _remove_next() -> int:
         seals.lock_chain()
         chosen: list[AuditSeal] = []
         rows = 0
-        for one in _expired_seals().order_by("to_id")[: seals.MAX_ENTRIES]:
-            if chosen and rows + one.rows > seals.MAX_ENTRIES:
+        for seal in _expired_seals().order_by("to_id")[: seals.MAX_ENTRIES]:
+            if chosen and rows + seal.rows > seals.MAX_ENTRIES:
                 break
-            chosen.append(one)
-            rows += one.rows
+            chosen.append(seal)
+            rows += seal.rows
         if not chosen:
             return 0
         result = verification.check_chain(after=chosen[0].n - 1, until=chosen[-1].n)
@@ -87,7 +87,7 @@ def _remove(chosen: list[AuditSeal], rows: int) -> None:
 
 
 def _seal_removal(chosen: list[AuditSeal], rows: int) -> None:
-    digest = hashlib.sha256(b"".join(bytes(one.mac) for one in chosen)).digest()
+    digest = hashlib.sha256(b"".join(bytes(seal.mac) for seal in chosen)).digest()
     seals.append(
         AuditSeal(
             removal=True,
@@ -105,9 +105,9 @@ def _expired_seals() -> QuerySet[AuditSeal]:
     if not settings.AUDIT_KEEP_YEARS or settings.AUDIT_HOLD:
         return AuditSeal.objects.none()
     rows = AuditSeal.objects.filter(removal=False)
-    last = AuditSeal.objects.filter(removal=True).order_by("-to_id").first()
-    if last is not None:
-        rows = rows.filter(to_id__gt=last.to_id)
+    last_removal = AuditSeal.objects.latest_removal()
+    if last_removal is not None:
+        rows = rows.filter(to_id__gt=last_removal.to_id)
     # One hour more than the trigger requires of the entries: their times come from another clock.
     age = Func(
         Value(settings.AUDIT_KEEP_YEARS),

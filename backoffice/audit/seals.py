@@ -92,7 +92,7 @@ def _seal_next(last: int, now: datetime) -> int:
     """Add one seal over entries up to `last`. Return how many it covers; 0 if all are sealed."""
     with transaction.atomic(), connection.cursor() as cursor:
         lock_chain()
-        before = AuditSeal.objects.filter(removal=False).order_by("-to_id").first()
+        before = AuditSeal.objects.latest_of_entries()
         sealed_to = before.to_id if before else 0
         cursor.execute(_NEXT, [sealed_to, last])
         rows, first, to_id, digest = cursor.fetchone()
@@ -125,7 +125,7 @@ def lock_chain() -> None:
 
 def append(seal: AuditSeal) -> None:
     """Append a seal to the chain, which the caller has locked."""
-    before = AuditSeal.objects.order_by("-n").first()
+    before = AuditSeal.objects.end_of_chain()
     key_id, key = next(iter(keys().items()))
     seal.n = before.n + 1 if before else 1
     seal.prev = bytes(before.mac) if before else b""
@@ -134,30 +134,30 @@ def append(seal: AuditSeal) -> None:
     seal.save(force_insert=True)
 
 
-def compute_mac(one: AuditSeal, key: bytes) -> bytes:
-    moment = one.at.astimezone(UTC).isoformat(timespec="microseconds")
+def compute_mac(seal: AuditSeal, key: bytes) -> bytes:
+    moment = seal.at.astimezone(UTC).isoformat(timespec="microseconds")
     parts = (
-        one.n,
-        int(one.removal),
-        one.from_id,
-        one.to_id,
-        one.rows,
-        one.form,
-        one.key_id,
+        seal.n,
+        int(seal.removal),
+        seal.from_id,
+        seal.to_id,
+        seal.rows,
+        seal.form,
+        seal.key_id,
         moment,
     )
     text = "|".join(map(str, parts)).encode()
-    return hmac.digest(key, b"|".join((text, bytes(one.digest), bytes(one.prev))), "sha256")
+    return hmac.digest(key, b"|".join((text, bytes(seal.digest), bytes(seal.prev))), "sha256")
 
 
 def head() -> str:
     """Return `N:MAC` of the last seal, to be remembered; "" without one."""
-    last = AuditSeal.objects.order_by("-n").first()
+    last = AuditSeal.objects.end_of_chain()
     return head_of(last) if last else ""
 
 
-def head_of(one: AuditSeal) -> str:
-    return f"{one.n}:{bytes(one.mac).hex()}"
+def head_of(seal: AuditSeal) -> str:
+    return f"{seal.n}:{bytes(seal.mac).hex()}"
 
 
 def keys() -> Mapping[str, bytes]:

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from backoffice.audit import seals
@@ -37,18 +36,18 @@ _SEALS: Final = AuditSeal._meta.db_table
 _ENTRIES: Final = AuditEntry._meta.db_table
 _COLUMNS: Final = tuple(column.attname for column in AuditSeal._meta.concrete_fields)
 _READ_SEALS: Final = f"""
-SELECT {", ".join(f"s.{name}" for name in _COLUMNS)}, held.rows, held.digest,
- gone.rows, gone.digest, gone.until,
+SELECT {", ".join(f"s.{name}" for name in _COLUMNS)}, present.rows, present.digest,
+ removed.rows, removed.digest, removed.until,
  (SELECT max(to_id) FROM {_SEALS} WHERE removal)
 FROM (SELECT * FROM {_SEALS} WHERE n > %s AND n <= %s ORDER BY n LIMIT {STEP}) AS s
 LEFT JOIN LATERAL (
  SELECT count(*) AS rows, {seals.DIGEST} AS digest
  FROM {_ENTRIES} AS e WHERE e.id BETWEEN s.from_id AND s.to_id
-) AS held ON NOT s.removal
+) AS present ON NOT s.removal
 LEFT JOIN LATERAL (
  SELECT sum(rows) AS rows, sha256(string_agg(mac, '' ORDER BY n)) AS digest, max(at) AS until
  FROM {_SEALS} WHERE NOT removal AND to_id BETWEEN s.from_id AND s.to_id
-) AS gone ON s.removal
+) AS removed ON s.removal
 ORDER BY s.n
 """
 
@@ -145,9 +144,9 @@ def _read_seals(after: int, until: int) -> Iterator[SealReading]:
             rows = cursor.fetchall()
         for row in rows:
             values = dict(zip(_COLUMNS, row, strict=False))
-            one, rest = AuditSeal(**values), row[len(_COLUMNS) :]
-            yield SealReading(one, *rest)
-            after = one.n
+            seal, rest = AuditSeal(**values), row[len(_COLUMNS) :]
+            yield SealReading(seal, *rest)
+            after = seal.n
         if len(rows) < STEP:
             return
 
@@ -158,102 +157,104 @@ class _ChainCheck:
     def __init__(self, after: int) -> None:
         self.result = CheckResult()
         self.keys = seals.keys()
-        self.known = False
-        """A seal with one of our keys was read: after it, another key is a finding."""
+        self.has_our_key = False
+        """Whether a seal with one of our keys was read: after it, another key is a finding."""
         earlier = AuditSeal.objects.filter(n__lte=after)
-        self.last = earlier.order_by("-n").first()
+        self.last = earlier.end_of_chain()
         self.first_entry = first_entry()
-        self.sealed_to = _last_to_id(earlier.filter(removal=False))
-        self.removed_to = _last_to_id(earlier.filter(removal=True))
+        last_seal, last_removal = earlier.latest_of_entries(), earlier.latest_removal()
+        self.sealed_to = last_seal.to_id if last_seal else None
+        self.removed_to = last_removal.to_id if last_removal else None
 
     def check_seal(self, read: SealReading) -> None:
-        one = read.seal
+        seal = read.seal
         self.result.seals += 1
-        self._chain(one)
-        self._key(one)
-        if one.removal:
+        self._chain(seal)
+        self._key(seal)
+        if seal.removal:
             self._removal(read)
         else:
             self._entries(read)
-        self.last = one
+        self.last = seal
 
-    def _chain(self, one: AuditSeal) -> None:
+    def _chain(self, seal: AuditSeal) -> None:
         n, mac = (self.last.n, bytes(self.last.mac)) if self.last else (0, b"")
-        if one.n != n + 1:
-            missing = "one seal" if one.n == n + 2 else f"{one.n - n - 1} seals"
-            self._add_finding(one, f"{missing} missing before it, from number {n + 1} on")
-        elif bytes(one.prev) != mac:
+        if seal.n != n + 1:
+            missing = "one seal" if seal.n == n + 2 else f"{seal.n - n - 1} seals"
+            self._add_finding(seal, f"{missing} missing before it, from number {n + 1} on")
+        elif bytes(seal.prev) != mac:
             self._add_finding(
-                one, "it does not follow the seal before it: one of the two was replaced"
+                seal, "it does not follow the seal before it: one of the two was replaced"
             )
 
-    def _key(self, one: AuditSeal) -> None:
-        key = self.keys.get(one.key_id)
+    def _key(self, seal: AuditSeal) -> None:
+        key = self.keys.get(seal.key_id)
         if key is not None:
-            self.known = True
-            if not hmac.compare_digest(seals.compute_mac(one, key), bytes(one.mac)):
-                self._add_finding(one, "the seal itself was changed")
-        elif self.known:
-            self._add_finding(one, "it was made with a key that is not ours, after seals of ours")
+            self.has_our_key = True
+            if not hmac.compare_digest(seals.compute_mac(seal, key), bytes(seal.mac)):
+                self._add_finding(seal, "the seal itself was changed")
+        elif self.has_our_key:
+            self._add_finding(seal, "it was made with a key that is not ours, after seals of ours")
         else:
             self.result.unknown_key += 1
 
     def _entries(self, read: SealReading) -> None:
-        one, rows = read.seal, read.rows or 0
-        if self.last is None and one.from_id != self.first_entry:
+        seal, rows = read.seal, read.rows or 0
+        if self.last is None and seal.from_id != self.first_entry:
             begin = self.first_entry or "any, as far as is recorded"
-            self._add_finding(one, f"the trail begins at entry {one.from_id}, not at {begin}")
-        if self.sealed_to is not None and one.from_id != self.sealed_to + 1:
-            self._add_finding(one, f"it begins at entry {one.from_id}, not at {self.sealed_to + 1}")
-        elif self.sealed_to is None and AuditEntry.objects.filter(pk__lt=one.from_id).exists():
-            self._add_finding(one, "there are entries before the first that was sealed")
-        self.sealed_to = one.to_id
-        if one.to_id <= (read.removed_to or 0):
-            self.result.removed += one.rows
+            self._add_finding(seal, f"the trail begins at entry {seal.from_id}, not at {begin}")
+        if self.sealed_to is not None and seal.from_id != self.sealed_to + 1:
+            self._add_finding(
+                seal, f"it begins at entry {seal.from_id}, not at {self.sealed_to + 1}"
+            )
+        elif self.sealed_to is None and AuditEntry.objects.filter(pk__lt=seal.from_id).exists():
+            self._add_finding(seal, "there are entries before the first that was sealed")
+        self.sealed_to = seal.to_id
+        if seal.to_id <= (read.removed_to or 0):
+            self.result.removed += seal.rows
             if rows:
                 self._add_finding(
-                    one, f"{_count_entries(rows)} that had been taken away stand here again"
+                    seal, f"{_count_entries(rows)} that had been taken away stand here again"
                 )
             return
         self.result.entries += rows
-        if one.form != seals.FORM:
-            self._add_finding(one, f"it is of a form ({one.form}) that this version does not know")
-        elif rows != one.rows:
-            what = "missing" if rows < one.rows else "too many"
-            self._add_finding(one, f"{_count_entries(abs(rows - one.rows))} {what}")
-        elif bytes(read.digest or b"") != bytes(one.digest):
-            self._add_finding(one, f"of its {_count_entries(rows)} at least one was changed")
+        if seal.form != seals.FORM:
+            self._add_finding(
+                seal, f"it is of a form ({seal.form}) that this version does not know"
+            )
+        elif rows != seal.rows:
+            what = "missing" if rows < seal.rows else "too many"
+            self._add_finding(seal, f"{_count_entries(abs(rows - seal.rows))} {what}")
+        elif bytes(read.digest or b"") != bytes(seal.digest):
+            self._add_finding(seal, f"of its {_count_entries(rows)} at least one was changed")
 
     def _removal(self, read: SealReading) -> None:
-        one = read.seal
-        if self.removed_to is not None and one.from_id != self.removed_to + 1:
-            self._add_finding(one, "it says that entries were taken away out of turn")
-        self.removed_to = one.to_id
-        if read.removed_rows != one.rows or bytes(read.removed_digest or b"") != bytes(one.digest):
+        seal = read.seal
+        if self.removed_to is not None and seal.from_id != self.removed_to + 1:
+            self._add_finding(seal, "it says that entries were taken away out of turn")
+        self.removed_to = seal.to_id
+        digest = bytes(read.removed_digest or b"")
+        if read.removed_rows != seal.rows or digest != bytes(seal.digest):
             self._add_finding(
-                one, "it does not fit the seals of the entries that it says were taken away"
+                seal, "it does not fit the seals of the entries that it says were taken away"
             )
-        elif read.removed_until is None or read.removed_until > one.at - MIN_REMOVAL_AGE:
-            self._add_finding(one, "it says that entries were taken away before they were old")
+        elif read.removed_until is None or read.removed_until > seal.at - MIN_REMOVAL_AGE:
+            self._add_finding(seal, "it says that entries were taken away before they were old")
 
     def end(self, heads: Iterable[str]) -> None:
         self.result.head = seals.head_of(self.last) if self.last else ""
         for remembered in filter(None, heads):
-            n = remembered.partition(":")[0]
-            one = AuditSeal.objects.filter(n=int(n)).first()
-            if one is None or seals.head_of(one) != remembered:
+            number = int(remembered.partition(":")[0])
+            seal = AuditSeal.objects.filter(n=number).first()
+            if seal is None or seals.head_of(seal) != remembered:
                 self.result.add_finding(lost_head_finding(remembered))
         self.result.unsealed = AuditEntry.objects.filter(pk__gt=self.sealed_to or 0).count()
 
-    def _add_finding(self, one: AuditSeal, words: str) -> None:
+    def _add_finding(self, seal: AuditSeal, words: str) -> None:
         self.result.add_finding(
-            f"Seal {one.n} (entries {one.from_id} to {one.to_id}, made {one.at:%d %b %Y %H:%M}"
+            f"Seal {seal.n} (entries {seal.from_id} to {seal.to_id}, made {seal.at:%d %b %Y %H:%M}"
             f" UTC): {words}."
         )
-
-
-def _last_to_id(rows: QuerySet[AuditSeal]) -> int | None:
-    return rows.order_by("-to_id").values_list("to_id", flat=True).first()
 
 
 def _count_entries(count: int) -> str:
@@ -287,8 +288,3 @@ def _run_check(due: AuditCheck) -> None:
     logger.info("audit trail ends with seal %s", result.head or "none")
     if result.troubles:
         logger.error("audit trail is broken: %s findings, see System > Audit", result.troubles)
-
-
-def latest_check() -> AuditCheck | None:
-    """Return the last finished check."""
-    return AuditCheck.objects.exclude(finished_at=None).order_by("-finished_at").first()

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import may, requires, signed_in
-from backoffice.audit import entry_list, retention, seals, verification
+from backoffice.audit import entry_list, retention, seals
 from backoffice.audit.entry_list import AUDIT_LIST, OWN_COLUMNS
 from backoffice.audit.forms import AuditReviewForm
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
@@ -65,7 +65,7 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
         "pager": screen.pager(page, matches.count),
         "total": matches.count,
         "patient": patient,
-        "broken": _findings(verification.latest_check()),
+        "broken": _findings(AuditCheck.objects.latest_finished()),
     }
     return render(request, "audit/list.html", context, status=response_status(form))
 
@@ -75,37 +75,33 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
 def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
     """Show one entry: actor, action, patients, changes, and other entries of the same request."""
     try:
-        one = AuditEntry.objects.select_related("actor").get(pk=entry_id)
+        row = AuditEntry.objects.select_related("actor").get(pk=entry_id)
     except (AuditEntry.DoesNotExist, OverflowError) as error:
         raise Http404 from error
-    beside: list[AuditEntry] = []
-    if one.request_id:
-        same = AuditEntry.objects.filter(request_id=one.request_id).exclude(pk=one.pk)
-        beside = list(same.select_related("actor").order_by("at", "pk")[:MAX_SHOWN])
-    patients = one.patient_ids[:MAX_SHOWN]
+    beside = list(AuditEntry.objects.of_same_request(row)[:MAX_SHOWN])
+    patients = row.patient_ids[:MAX_SHOWN]
     record_view(
         request,
         AUDIT_LIST.subject,
-        [one.pk],
+        [row.pk],
         patients if may(request.user, "patients.view") else [],
     )
-    seal = AuditSeal.objects.filter(removal=False, to_id__gte=one.pk).order_by("to_id").first()
     context = {
-        "entry": one,
-        "who": entry_list.actor_name(one),
-        "did": entry_list.action_label(one),
-        "kind": kind_label(one.object_type),
-        "outcome": entry_list.outcome_html(one.outcome),
+        "entry": row,
+        "who": entry_list.actor_name(row),
+        "did": entry_list.action_label(row),
+        "kind": kind_label(row.object_type),
+        "outcome": entry_list.outcome_html(row.outcome),
         "records": [
-            (key, entry_list.record_page_url(one.object_type, key, request.user))
-            for key in one.object_ids[:MAX_SHOWN]
+            (key, entry_list.record_page_url(row.object_type, key, request.user))
+            for key in row.object_ids[:MAX_SHOWN]
         ],
         "patients": patients,
         "shown": MAX_SHOWN,
-        "differences": _differences(one),
+        "differences": _differences(row),
         "beside": beside,
         "columns": entry_list.COLUMNS[:6],
-        "seal": seal if seal and seal.from_id <= one.pk else None,
+        "seal": AuditSeal.objects.of_entry(row.pk),
     }
     return render(request, "audit/entry.html", context)
 
@@ -114,10 +110,8 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
 @require_safe
 def my_entries(request: HttpRequest) -> HttpResponse:
     """Show the entries of the user, newest first."""
-    rows = AuditEntry.objects.filter(actor=request.user.pk).select_related("actor")
-    page = fetch_page(
-        rows.defer("before", "after"), NEWEST_FIRST, size=PAGE_SIZE, **page_position(request)
-    )
+    rows = AuditEntry.objects.of_actor(request.user.pk)
+    page = fetch_page(rows, NEWEST_FIRST, size=PAGE_SIZE, **page_position(request))
     record_list(
         request, "own entries", (row.pk for row in page.rows), _named_patients(request, page.rows)
     )
@@ -131,8 +125,8 @@ def _named_patients(request: HttpRequest, rows: Iterable[AuditEntry]) -> list[UU
     return [entry_list.single_patient(row) for row in rows]
 
 
-def _differences(one: AuditEntry) -> list[dict[str, object]]:
-    before, after = one.before or {}, one.after or {}
+def _differences(row: AuditEntry) -> list[dict[str, object]]:
+    before, after = row.before or {}, row.after or {}
     return [
         {
             "name": name.replace("_", " ").capitalize(),
@@ -159,21 +153,19 @@ def _display_value(value: object) -> object:
 @require_safe
 def integrity(request: HttpRequest) -> HttpResponse:
     """Show the last check, its findings, the head to remember, and how long entries are kept."""
-    checks = list(
-        AuditCheck.objects.select_related("asked_by").order_by("-asked_at")[:SHOWN_CHECKS]
-    )
-    done = [one for one in checks if one.finished_at]
-    last = AuditSeal.objects.filter(removal=False).order_by("-to_id").first()
-    waiting = AuditEntry.objects.filter(pk__gt=last.to_id if last else 0)
-    oldest = waiting.order_by("pk").values_list("at", flat=True).first()
+    checks = list(AuditCheck.objects.newest_first()[:SHOWN_CHECKS])
+    done = [check for check in checks if check.finished_at]
+    last = AuditSeal.objects.latest_of_entries()
+    unsealed = AuditEntry.objects.after_seal(last)
+    oldest = unsealed.oldest_id_at()
     context = {
         "checks": checks,
         "latest": done[0] if done else None,
         "broken": _findings(done[0] if done else None),
-        "asked": any(one.finished_at is None for one in checks),
+        "asked": any(check.finished_at is None for check in checks),
         "last": last,
         "head": seals.head(),
-        "unsealed": capped_count(waiting),
+        "unsealed": capped_count(unsealed),
         "late": oldest if oldest and oldest < timezone.now() - UNSEALED_LIMIT else None,
         "years": settings.AUDIT_KEEP_YEARS,
         "hold": settings.AUDIT_HOLD,
@@ -210,11 +202,7 @@ def reviews(request: HttpRequest) -> HttpResponse:
     form = AuditReviewForm(request.POST) if request.method == "POST" else None
     if form is not None and form.is_valid() and _save_review(request, form):
         return redirect("audit:reviews")
-    by_month: dict[date, list[AuditReview]] = {}
-    for one in AuditReview.objects.select_related("by").order_by("-month", "at")[
-        : SHOWN_MONTHS * 20
-    ]:
-        by_month.setdefault(one.month, []).append(one)
+    by_month = AuditReview.objects.by_month(SHOWN_MONTHS * 20)
     months = [
         _month_context(first, by_month.get(first, []), request, form) for first in _review_months()
     ]
@@ -237,7 +225,7 @@ def _save_review(request: HttpRequest, form: AuditReviewForm) -> bool:
 
 def _review_months() -> list[date]:
     """Return the first days of all complete months since the first entry, newest first."""
-    begun = AuditEntry.objects.order_by("at", "pk").values_list("at", flat=True).first()
+    begun = AuditEntry.objects.begun_at()
     months: list[date] = []
     month = timezone.localdate().replace(day=1)
     first = timezone.localtime(begun).date().replace(day=1) if begun else month
@@ -261,7 +249,7 @@ def _month_context(
         "first": first,
         "range": f"since={first}&until={last}",
         "reviews": month_reviews,
-        "mine": any(one.by_id == request.user.pk for one in month_reviews),
+        "mine": any(review.by_id == request.user.pk for review in month_reviews),
         "form": form if typed else AuditReviewForm(initial={"month": key}, auto_id=f"{key}_%s"),
         "open": typed,
     }

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from backoffice.audit import verification
+from backoffice.audit.models import AuditCheck
 from backoffice.celery import QUEUES
 from backoffice.core import heartbeats, service_team, vocabulary
 from backoffice.operations import postgres, sync_watch
@@ -123,7 +123,7 @@ def read(longest_transaction: float = LONG_TRANSACTION_SECONDS) -> Status:
 
 def _audit_findings() -> int:
     """Return the number of findings of the last check of the audit trail."""
-    latest = verification.latest_check()
+    latest = AuditCheck.objects.latest_finished()
     return len(latest.trouble) if latest else 0
 
 

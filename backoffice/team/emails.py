@@ -87,10 +87,8 @@ def _rows_to_mail(user: User, rows: Sequence[Notification]) -> list[Notification
     """Return the rows still to be mailed: those not seen meanwhile, of kinds the user wants."""
     if not user.is_active or not user.email:
         return []
-    unwanted = set(
-        MailChoice.objects.filter(user=user, wanted=False).values_list("kind", flat=True)
-    )
-    return [row for row in rows if row.seen_at is None and row.kind not in unwanted]
+    unwanted_kinds = MailChoice.objects.unwanted_kinds(user)
+    return [row for row in rows if row.seen_at is None and row.kind not in unwanted_kinds]
 
 
 def _send(user: User, rows: Sequence[Notification]) -> int:

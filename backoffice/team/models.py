@@ -7,10 +7,16 @@ contacts, and changes of assignments are only added: a database trigger enforces
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from typing import Self
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
+
+from backoffice.accounts.models import User
 
 
 class Note(models.Model):
@@ -111,6 +117,18 @@ class Contact(models.Model):
         ]
 
 
+class NotificationQuerySet(models.QuerySet["Notification"]):
+    def of_user(self, user_id: int | None) -> Self:
+        return self.filter(user=user_id)
+
+    def unseen(self) -> Self:
+        return self.filter(seen_at=None)
+
+    def mark_seen(self, newest_id: int) -> None:
+        """Mark the notifications up to `newest_id` as seen: the page showed no later ones."""
+        self.unseen().filter(pk__lte=newest_id).update(seen_at=timezone.now())
+
+
 class Notification(models.Model):
     """A notification for one person, shown in the app and perhaps mailed.
 
@@ -132,6 +150,8 @@ class Notification(models.Model):
     mail_lease_until = models.DateTimeField(null=True)
     mailed_at = models.DateTimeField(null=True)
     mail_error = models.CharField(max_length=200, default="", db_default="", blank=True)
+
+    objects = NotificationQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -164,12 +184,30 @@ class Notification(models.Model):
         ]
 
 
+class MailChoiceQuerySet(models.QuerySet["MailChoice"]):
+    def unwanted_kinds(self, user: User) -> set[str]:
+        """Return the kinds of notifications about which a person wants no e-mail."""
+        return set(self.filter(user=user, wanted=False).values_list("kind", flat=True))
+
+    def replace(self, user: User, wanted_kinds: Collection[str], kinds: Iterable[str]) -> None:
+        """Store for each of `kinds` whether a person wants e-mail about it."""
+        rows = [MailChoice(user=user, kind=kind, wanted=kind in wanted_kinds) for kind in kinds]
+        self.bulk_create(
+            rows,
+            update_conflicts=True,
+            unique_fields=["user", "kind"],
+            update_fields=["wanted"],
+        )
+
+
 class MailChoice(models.Model):
     """Whether a person wants e-mail about a kind of notification; without a row, yes."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(max_length=20)
     wanted = models.BooleanField()
+
+    objects = MailChoiceQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "kind"], name="mail_choice_once")]

@@ -19,7 +19,6 @@ from backoffice.accounts.access import signed_in
 from backoffice.accounts.models import StaffSession, User
 from backoffice.accounts.passwords import other_sessions
 from backoffice.accounts.recent_authentication import require_recent_authentication
-from backoffice.accounts.views.second_factor import second_factors_of
 from backoffice.audit.recording import record_action
 
 _BROWSERS: Final = {
@@ -51,7 +50,7 @@ def account(request: HttpRequest) -> HttpResponse:
         session_row(row) | {"here": row.pk == current_key} for row in rows.order_by("-seen_at")
     ]
     context = {
-        **second_factors_of(user),
+        **second_factor.second_factors_of(user),
         "demanded": second_factor.is_required_for(user),
         "sessions": sessions,
         "mails": bool(settings.EMAIL_URL),

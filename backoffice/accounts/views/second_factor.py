@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final
 from allauth.account.views import ReauthenticateView
 from allauth.mfa.base.views import AuthenticateView
 from allauth.mfa.base.views import ReauthenticateView as CodeReauthenticateView
-from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView, ViewRecoveryCodesView
 from allauth.mfa.totp.views import ActivateTOTPView, DeactivateTOTPView
 from allauth.mfa.utils import is_mfa_enabled
@@ -203,19 +202,3 @@ add_passkey = allow_before_second_factor(signed_in(_AddPasskey.as_view()))
 remove_passkey = signed_in(_RemovePasskey.as_view())
 generate_recovery_codes = signed_in(_GenerateRecoveryCodes.as_view())
 show_recovery_codes = allow_before_second_factor(signed_in(_ShowRecoveryCodes.as_view()))
-
-
-def second_factors_of(user: User) -> dict[str, object]:
-    """Return the second factors of a user for the page "Your account".
-
-    `app` is the authenticator app or None; `codes` is the number of unused recovery codes, or None
-    if there are none.
-    """
-    authenticators = list(Authenticator.objects.filter(user=user).order_by("created_at"))
-    by_type = {authenticator.type: authenticator for authenticator in authenticators}
-    codes = by_type.get(Authenticator.Type.RECOVERY_CODES)
-    return {
-        "app": by_type.get(Authenticator.Type.TOTP),
-        "passkeys": [row for row in authenticators if row.type == Authenticator.Type.WEBAUTHN],
-        "codes": None if codes is None else len(codes.wrap().get_unused_codes()),
-    }

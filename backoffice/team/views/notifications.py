@@ -8,7 +8,6 @@ from datetime import date
 from typing import Final
 
 from django.conf import settings
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -53,9 +52,9 @@ class NotificationGroup:
 def notifications(request: HttpRequest) -> HttpResponse:
     """Show the notifications of the user, newest first, by day and record."""
     unseen_only = request.GET.get("show") == "unseen"
-    rows = Notification.objects.filter(user=request.user.pk)
+    rows = Notification.objects.of_user(request.user.pk)
     if unseen_only:
-        rows = rows.filter(seen_at=None)
+        rows = rows.unseen()
     page = fetch_page(rows, NEWEST_FIRST, size=PAGE_SIZE, **page_position(request))
     context = {
         "page": page,
@@ -86,17 +85,11 @@ def notification_text(row: Notification) -> str:
 @require_safe
 def open_notification(request: HttpRequest, notification_id: int) -> HttpResponse:
     """Redirect to the record, and mark its notifications as seen."""
-    row = Notification.objects.filter(pk=notification_id, user=request.user.pk).first()
+    own_rows = Notification.objects.of_user(request.user.pk)
+    row = own_rows.filter(pk=notification_id).first()
     if row is None:
         raise Http404
-    same = Notification.objects.filter(
-        user=request.user.pk,
-        subject_type=row.subject_type,
-        subject_id=row.subject_id,
-        seen_at=None,
-        pk__lte=row.pk,
-    )
-    same.update(seen_at=timezone.now())
+    own_rows.filter(subject_type=row.subject_type, subject_id=row.subject_id).mark_seen(row.pk)
     return redirect(subject_url(row.subject_type, row.subject_id) or "team:notifications")
 
 
@@ -106,8 +99,7 @@ def mark_seen(request: HttpRequest) -> HttpResponse:
     """Mark all notifications as seen up to the newest one that the page showed."""
     newest = request.POST.get("newest", "")
     if newest.isascii() and newest.isdigit() and len(newest) < 19:
-        rows = Notification.objects.filter(user=request.user.pk, seen_at=None)
-        rows.filter(pk__lte=int(newest)).update(seen_at=timezone.now())
+        Notification.objects.of_user(request.user.pk).mark_seen(int(newest))
     return redirect("team:notifications")
 
 
@@ -118,25 +110,13 @@ def mail_choices(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)
     if request.method == "POST":
-        chosen_kinds = set(request.POST.getlist("kind"))
-        rows = [
-            MailChoice(user=user, kind=kind, wanted=kind in chosen_kinds)
-            for kind in NOTIFICATION_KINDS
-        ]
-        with transaction.atomic():
-            MailChoice.objects.bulk_create(
-                rows,
-                update_conflicts=True,
-                unique_fields=["user", "kind"],
-                update_fields=["wanted"],
-            )
+        MailChoice.objects.replace(user, request.POST.getlist("kind"), NOTIFICATION_KINDS)
         return redirect("team:notifications")
-    unwanted = set(
-        MailChoice.objects.filter(user=user, wanted=False).values_list("kind", flat=True)
-    )
+    unwanted_kinds = MailChoice.objects.unwanted_kinds(user)
     context = {
         "kinds": [
-            (kind, words.choice, kind not in unwanted) for kind, words in NOTIFICATION_KINDS.items()
+            (kind, words.choice, kind not in unwanted_kinds)
+            for kind, words in NOTIFICATION_KINDS.items()
         ],
         "mails": bool(settings.EMAIL_URL),
         "address": user.email,
