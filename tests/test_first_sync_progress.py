@@ -80,7 +80,7 @@ def test_completion_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     SyncRun.objects.all().delete()
     for resource in LISTS:
         create_run(resource, fetched=1000)
-    first.look_at = 0
+    first.next_read_at = 0
     first.show(messages.append)
     first.show(messages.append)
     assert [line.split(" rows")[0] for line in messages] == [f"First sync: {len(LISTS)},000"]
@@ -97,7 +97,7 @@ def test_later_start_reports_catching_up(capsys: pytest.CaptureFixture[str]) -> 
     later.show(messages.append)
     assert "look-ups left: 1" in capsys.readouterr().out
     Lookup.objects.update(looked_at=timezone.now())
-    later.look_at = 0
+    later.next_read_at = 0
     later.show(messages.append)
     assert [line.split(" in ")[0] for line in messages] == ["Catching up: 1 rows"]
 

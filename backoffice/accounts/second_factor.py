@@ -66,8 +66,8 @@ def is_unverified(request: HttpRequest) -> bool:
 
 def includes_second_factor(records: Iterable[Mapping[str, object]]) -> bool:
     """Return whether one of the records of a sign-in is a second factor, ours or the provider's."""
-    enough = {"mfa", "socialaccount"} if settings.OIDC_SECOND_FACTOR else {"mfa"}
-    return any(record["method"] in enough for record in records)
+    accepted_methods = {"mfa", "socialaccount"} if settings.OIDC_SECOND_FACTOR else {"mfa"}
+    return any(record["method"] in accepted_methods for record in records)
 
 
 def allow_before_second_factor(view: View) -> View:

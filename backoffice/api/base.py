@@ -23,9 +23,9 @@ from rest_framework.views import APIView
 from backoffice.accounts.access import PERMISSIONS, DeclaredPermission, declared_permissions, may
 from backoffice.accounts.models import User
 from backoffice.api import tokens
-from backoffice.api.errors import TooMany, error_response
+from backoffice.api.errors import TooManyRequests, error_response
 from backoffice.api.models import ApiToken
-from backoffice.api.throttles import ReadRate, over_failures
+from backoffice.api.throttles import ReadRate, count_failure
 from backoffice.audit.recording import AuditUnavailable, record_entry
 
 
@@ -98,7 +98,7 @@ class BaseAPIView(APIView):
         raise exceptions.PermissionDenied(words)
 
     def throttled(self, request: Request, wait: float | None) -> NoReturn:
-        raise TooMany(wait or 1)
+        raise TooManyRequests(wait or 1)
 
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
@@ -108,8 +108,8 @@ class BaseAPIView(APIView):
     def _unknown(self, exc: Exception) -> Exception:
         """Count the failure for the client address, and audit the use of an invalid token."""
         request = self.request._request
-        if wait := over_failures(request):
-            return TooMany(wait)  # not audited, so that nobody can flood the audit trail
+        if wait := count_failure(request):
+            return TooManyRequests(wait)  # not audited, so that nobody can flood the audit trail
         refused = exc.__cause__
         if isinstance(refused, tokens.TokenRefused):
             known = [refused.token.key_id] if refused.token else []

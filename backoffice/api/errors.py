@@ -51,7 +51,7 @@ def bad_request(message: str) -> exceptions.ParseError:
     return exceptions.ParseError(message, code="bad_request")
 
 
-class TooMany(exceptions.Throttled):
+class TooManyRequests(exceptions.Throttled):
     """Too many requests; the `Retry-After` header has the seconds to wait."""
 
     def __init__(self, wait: float) -> None:

@@ -129,7 +129,7 @@ class Resource(BaseAPIView):
         return self._list(request, request.query_params)
 
     def _list(self, request: Request, parameters: Mapping[str, str]) -> HttpResponse:
-        rows, following = self._page(parameters)
+        rows, next_cursor = self._page(parameters)
         items = self._items(request, rows)
         if self.patient is not None:
             keys = [item["id"] for item in items]
@@ -140,7 +140,7 @@ class Resource(BaseAPIView):
                 self.patients_of(items),
                 searched=self.is_search,
             )
-        return _json({"results": items, "next": following})
+        return _json({"results": items, "next": next_cursor})
 
     def patients_of(self, items: Iterable[dict[str, Any]]) -> Iterable[UUID | None]:
         return (item[self.patient or ""] for item in items)

@@ -193,7 +193,7 @@ def item_serializer(resource: type[Resource]) -> type[serializers.Serializer[Any
     if resource in _ITEMS:
         return _ITEMS[resource]
     pk = resource.model._meta.pk
-    key = serializers.CharField() if resource.key else _described(pk)
+    key = serializers.CharField() if resource.key else _serializer_field(pk)
     fields: SerializerFields = {"id": key}
     fields |= _columns(resource.model, resource.columns)
     if resource.mirrored:
@@ -207,7 +207,7 @@ def item_serializer(resource: type[Resource]) -> type[serializers.Serializer[Any
 
 def _child(resource: type[Resource], child: ChildRows) -> Any:
     if len(child.columns) == 1 and not child.record:
-        value = _described(column(child.model, child.columns[0]), nullable=not child.many)
+        value = _serializer_field(column(child.model, child.columns[0]), nullable=not child.many)
         return serializers.ListField(child=value) if child.many else value
     fields = _columns(child.model, child.columns)
     if child.record:
@@ -229,7 +229,7 @@ def _envelope() -> SerializerFields:
 
 
 def _columns(model: type[models.Model], names: tuple[str, ...]) -> SerializerFields:
-    return {name: _described(column(model, name)) for name in names}
+    return {name: _serializer_field(column(model, name)) for name in names}
 
 
 def column(model: type[models.Model], name: str) -> ModelField:
@@ -239,16 +239,16 @@ def column(model: type[models.Model], name: str) -> ModelField:
     raise LookupError(f"{model.__name__} has no column {name}")
 
 
-def _described(field: ModelField, nullable: bool = False) -> SerializerField:
+def _serializer_field(field: ModelField, nullable: bool = False) -> SerializerField:
     """Return the serializer field of a column: type, help text, and whether it may be null."""
-    described: dict[str, Any] = {"allow_null": field.null or nullable}
+    options: dict[str, Any] = {"allow_null": field.null or nullable}
     if help_text := str(field.help_text):
-        described["help_text"] = help_text
+        options["help_text"] = help_text
     while isinstance(field, models.ForeignKey):
         field = field.target_field
     if isinstance(field, ArrayField):
-        return serializers.ListField(child=_described(field.base_field), **described)
+        return serializers.ListField(child=_serializer_field(field.base_field), **options)
     for column, kind in _FIELDS:
         if isinstance(field, column):
-            return kind(**described)
+            return kind(**options)
     raise LookupError(f"no API type for {field}")

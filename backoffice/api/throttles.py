@@ -26,22 +26,22 @@ class ReadRate(BaseThrottle):
     _wait = 0.0
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        self._wait = _over(f"user:{request.user.pk}", settings.API_RATE)
+        self._wait = _count_request(f"user:{request.user.pk}", settings.API_RATE)
         return not self._wait
 
     def wait(self) -> float:
         return self._wait
 
 
-def over_failures(request: HttpRequest) -> float:
+def count_failure(request: HttpRequest) -> float:
     """Count a failed authentication of this address. Return the seconds to wait, 0 for none.
 
     A request with a valid token never counts, because several clients may share an address.
     """
-    return _over(f"failed:{client_address(request)}", settings.API_FAILED_RATE)
+    return _count_request(f"failed:{client_address(request)}", settings.API_FAILED_RATE)
 
 
-def _over(subject: str, rate: tuple[int, int]) -> float:
+def _count_request(subject: str, rate: tuple[int, int]) -> float:
     """Count one more request. Return the seconds until the next window if it exceeds `rate`."""
     max_requests, seconds = rate
     now = time.time()

@@ -41,7 +41,7 @@ SCOPES: Final = (
 DAYS: Final = 365
 DAYS_MAX: Final = 3650
 PEPPER: Final = "backoffice.api.tokens"
-_NOTED_EVERY: Final = timedelta(minutes=1)
+_USE_INTERVAL: Final = timedelta(minutes=1)
 _SHAPE: Final = re.compile(r"bo_([0-9a-z]{12})_[0-9A-Za-z]{43}", re.ASCII)
 _SECRET: Final = string.ascii_letters + string.digits
 
@@ -104,7 +104,7 @@ def get_token(text: str) -> ApiToken:
         )
     if not token.user.is_active:
         raise TokenRefused("The account of this token is switched off.", token)
-    _note(token, digests[0], now)
+    _record_use(token, digests[0], now)
     token.user.group_names = token.group_names
     return token
 
@@ -138,10 +138,10 @@ def account_of(name: str) -> tuple[User, bool]:
     return account, False
 
 
-def _note(token: ApiToken, digest: bytes, now: datetime) -> None:
+def _record_use(token: ApiToken, digest: bytes, now: datetime) -> None:
     """Store the time of use, at most once a minute, and the digest with the current pepper."""
     changed: dict[str, object] = {}
-    if token.last_used_at is None or now - token.last_used_at >= _NOTED_EVERY:
+    if token.last_used_at is None or now - token.last_used_at >= _USE_INTERVAL:
         changed["last_used_at"] = now
     if bytes(token.digest) != digest:
         changed["digest"] = digest

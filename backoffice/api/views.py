@@ -38,7 +38,7 @@ _STATES: Final = {
 
 @requires("tokens.manage")
 @require_safe
-def listed(request: HttpRequest) -> HttpResponse:
+def token_list(request: HttpRequest) -> HttpResponse:
     """List all tokens, newest first. Revoked and expired tokens are included."""
     stored_tokens = ApiToken.objects.select_related("user", "created_by")
     page = fetch_page(stored_tokens, NEWEST_FIRST, size=SIZE, **page_position(request))

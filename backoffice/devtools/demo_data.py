@@ -27,9 +27,9 @@ def is_empty(database_url: str) -> bool:
 
 def is_demo_database(database_url: str) -> bool:
     """Return whether a database has only demo data, with its sandbox database next to it."""
-    beside = f"{embedded.database_name(database_url)}_sandbox"
+    sandbox_name = f"{embedded.database_name(database_url)}_sandbox"
     with psycopg.connect(database_url, connect_timeout=3) as connection:
-        databases = connection.execute("SELECT FROM pg_database WHERE datname = %s", [beside])
+        databases = connection.execute("SELECT FROM pg_database WHERE datname = %s", [sandbox_name])
         if databases.fetchone() is None:
             return False
         return all(

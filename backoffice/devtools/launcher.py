@@ -240,12 +240,12 @@ def _start_all(
 def _start_workers(supervisor: Supervisor) -> None:
     # SIGKILL, because after SIGTERM they would wait forever for Redis, which stops at the same
     # time.
-    orphaned = signal.SIGKILL
+    orphan_signal = signal.SIGKILL
     checked = {"CELERY_SKIP_CHECKS": "1"}  # `migrate` has just run them.
     commands = {"beat": programs.beat(str(ROOT / "var" / "beat-schedule"))}
     commands |= {f"worker-{queue}": programs.worker(queue) for queue in programs.WORKERS}
     for name, command in commands.items():
-        supervisor.start(name, PYTHON, *command, variables=checked, orphaned=orphaned)
+        supervisor.start(name, PYTHON, *command, variables=checked, orphan_signal=orphan_signal)
 
 
 def check_settings(environment: Mapping[str, str]) -> None:
@@ -262,9 +262,9 @@ def check_team(environment: Mapping[str, str]) -> None:
 
     It runs before any worker. The start continues when the service does not answer.
     """
-    doubt = run_or_raise(1, environment, *MANAGE, "checkservice", "--team", "--skip-checks")
-    if doubt:
-        say(doubt)
+    warning = run_or_raise(1, environment, *MANAGE, "checkservice", "--team", "--skip-checks")
+    if warning:
+        say(warning)
 
 
 def run_or_raise(code: int, environment: Mapping[str, str], *command: str) -> str:

@@ -18,7 +18,7 @@ LISTS: Final = (
 LINE_SECONDS: Final = 5
 """Seconds between lines on a terminal where a line cannot be overwritten."""
 
-FEW: Final = 100
+MAX_LOOKUPS_LEFT: Final = 100
 """The most lookups that may be left when staff can start to work.
 
 New orders keep adding some.
@@ -95,15 +95,15 @@ class SyncProgress:
     def nearly_over(self) -> bool:
         """Return whether all orders are stored, and nearly all of their results."""
         orders = any(run.complete for run in self.runs if run.resource == "orders")
-        return orders and self.left < FEW
+        return orders and self.left < MAX_LOOKUPS_LEFT
 
     @property
     def parts(self) -> list[str]:
         """Return the parts in progress, as text for the terminal."""
-        at_work = [str(run) for run in self.runs if run.state in ("due", "running")]
+        open_runs = [str(run) for run in self.runs if run.state in ("due", "running")]
         failed = [run.resource for run in self.runs if run.state == "failed"]
         return [
-            *at_work[:3],
+            *open_runs[:3],
             *([f"look-ups left: {self.left:,}"] if self.left else []),
             *([f"failed: {', '.join(failed)}, see System"] if failed else []),
         ]
@@ -122,7 +122,7 @@ class FirstSync:
     name: str = "First sync"
     started: float = 0
     rows_before: int = 0
-    look_at: float = 0
+    next_read_at: float = 0
     last_line: str = ""
     last_line_at: float = 0
     width: int = 0
@@ -133,39 +133,39 @@ class FirstSync:
         An earlier start may have filled the mirror.
         """
         with suppress(psycopg.Error):
-            standing = SyncProgress.read(self.database_url)
-            self.over, self.rows_before = standing.over, standing.rows
-            self.nearly_over = standing.nearly_over
-            if standing.rows:
+            progress = SyncProgress.read(self.database_url)
+            self.over, self.rows_before = progress.over, progress.rows
+            self.nearly_over = progress.nearly_over
+            if progress.rows:
                 self.name = "Catching up"
 
     def show(self, say: Callable[[str], None]) -> None:
         before = time.monotonic()
-        if self.over or before < self.look_at:
+        if self.over or before < self.next_read_at:
             return
         self.started = self.started or before
         try:
-            standing = SyncProgress.read(self.database_url)
+            progress = SyncProgress.read(self.database_url)
         except psycopg.Error:
             return
-        self.nearly_over = standing.nearly_over
+        self.nearly_over = progress.nearly_over
         now = time.monotonic()
         # A count of a million lookups is slow: spend at most a twentieth of the time on it.
-        self.look_at = now + 20 * (now - before)
+        self.next_read_at = now + 20 * (now - before)
         seconds = now - self.started
-        rows = standing.rows - self.rows_before
-        if standing.over:
+        rows = progress.rows - self.rows_before
+        if progress.over:
             self.over = True
             self._clear()
             ending = (
-                f"; look-ups that fail: {standing.failing:,}, see System"
-                if standing.failing
+                f"; look-ups that fail: {progress.failing:,}, see System"
+                if progress.failing
                 else ""
             )
             say(f"{self.name}: {rows:,} rows in {seconds:.0f} s{ending}")
-        elif standing.parts:
+        elif progress.parts:
             rate = rows / max(1.0, seconds)
-            parts = [f"{self.name}: {rows:,} rows, {rate:,.0f}/s", *standing.parts]
+            parts = [f"{self.name}: {rows:,} rows, {rate:,.0f}/s", *progress.parts]
             self._line(" · ".join(parts), now)
 
     def _line(self, text: str, now: float) -> None:

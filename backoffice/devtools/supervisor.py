@@ -35,7 +35,7 @@ class ChildProcess:
     process: subprocess.Popen[bytes]
     started: float
     variables: Mapping[str, str] = field(repr=False)
-    orphaned: int
+    orphan_signal: int
     ends: bool = False
     restarts: int = 0
     restart_at: float | None = None
@@ -84,18 +84,18 @@ class Supervisor:
         ready: Callable[[], bool] | None = None,
         seconds: float = 60,
         variables: Mapping[str, str] | None = None,
-        orphaned: int = signal.SIGTERM,
+        orphan_signal: int = signal.SIGTERM,
         ends: bool = False,
     ) -> None:
         """Start a child and, if `ready` is given, wait for it.
 
-        Raises ChildError as `await_ready` does. `orphaned` is the signal that the child gets when
-        the supervisor ends. A child with `ends` is restarted only until it succeeds.
+        Raises ChildError as `await_ready` does. `orphan_signal` is what the child gets when the
+        supervisor ends. A child with `ends` is restarted only until it succeeds.
         """
         extra = dict(variables or {})
-        process = self._spawn(name, command, extra, orphaned)
+        process = self._spawn(name, command, extra, orphan_signal)
         self.children.append(
-            ChildProcess(name, command, process, time.monotonic(), extra, orphaned, ends)
+            ChildProcess(name, command, process, time.monotonic(), extra, orphan_signal, ends)
         )
         if ready:
             self.await_ready(name, ready, seconds)
@@ -103,9 +103,9 @@ class Supervisor:
     def await_ready(self, name: str, ready: Callable[[], bool], seconds: float = 60) -> None:
         """Wait until `ready()`; raises ChildError when the child ends or the time is over."""
         child = next(child for child in self.children if child.name == name)
-        give_up = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while not ready():
-            if child.process.poll() is not None or time.monotonic() > give_up:
+            if child.process.poll() is not None or time.monotonic() > deadline:
                 raise ChildError(f"{name} did not start.\n{self._log_tail(name)}")
             time.sleep(0.1)
 
@@ -116,7 +116,7 @@ class Supervisor:
             if child.restart_at is not None:
                 if now >= child.restart_at:
                     child.process = self._spawn(
-                        child.name, child.command, child.variables, child.orphaned
+                        child.name, child.command, child.variables, child.orphan_signal
                     )
                     child.started = now
                     child.restart_at = None
@@ -138,16 +138,16 @@ class Supervisor:
         """Stop all children, the last started first, and all their processes."""
         for child in reversed(self.children):
             _signal(child.process, signal.SIGTERM, leader_only=True)
-        give_up = time.monotonic() + self.stop_seconds
+        deadline = time.monotonic() + self.stop_seconds
         for child in reversed(self.children):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                child.process.wait(max(0.1, give_up - time.monotonic()))
+                child.process.wait(max(0.1, deadline - time.monotonic()))
             _signal(child.process, signal.SIGKILL)
             child.process.wait()
         self.children.clear()
 
     def _spawn(
-        self, name: str, command: Sequence[str], variables: Mapping[str, str], orphaned: int
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], orphan_signal: int
     ) -> subprocess.Popen[bytes]:
         self.logs.mkdir(parents=True, exist_ok=True)
         with (self.logs / f"{name}.log").open("ab") as log:
@@ -159,7 +159,7 @@ class Supervisor:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=dies_with_parent(orphaned),
+                preexec_fn=dies_with_parent(orphan_signal),
             )
 
     def _log_tail(self, name: str) -> str:

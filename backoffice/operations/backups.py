@@ -53,29 +53,29 @@ def write(folder: Path) -> Manifest:
     """Write a backup. Raises CommandError; then no new folder is left."""
     if folder.exists():
         raise CommandError(f"{folder} is there already: a backup goes into a folder of its own.")
-    began = time.monotonic()
-    making = folder.with_name(f"{folder.name}.partial")
+    started = time.monotonic()
+    partial = folder.with_name(f"{folder.name}.partial")
     before = os.umask(0o077)
     try:
-        shutil.rmtree(making, ignore_errors=True)
-        making.mkdir(parents=True)
-        manifest = _fill(making)
-        (making / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
-        making.rename(folder)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        manifest = _write_contents(partial)
+        (partial / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+        partial.rename(folder)
     except OSError as error:
         raise CommandError(f"The backup could not be written: {error}") from None
     finally:
-        shutil.rmtree(making, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
         os.umask(before)
     size = sum(length for length, _ in manifest.files.values())
-    Backup.objects.create(at=manifest.moment, seconds=time.monotonic() - began, bytes=size)
+    Backup.objects.create(at=manifest.moment, seconds=time.monotonic() - started, bytes=size)
     return manifest
 
 
-def _fill(folder: Path) -> Manifest:
+def _write_contents(folder: Path) -> Manifest:
     program = dumps.program("pg_dump")
-    with dumps.snapshot_connection() as opened:
-        snapshot, moment = _fetch_one(opened, "SELECT pg_export_snapshot(), now()")
+    with dumps.snapshot_connection() as connection:
+        snapshot, moment = _fetch_one(connection, "SELECT pg_export_snapshot(), now()")
         dump = dumps.start(
             [
                 *(program, "--format=custom", "--no-owner", "--no-privileges"),
@@ -84,8 +84,8 @@ def _fill(folder: Path) -> Manifest:
         )
         try:
             # Same snapshot as pg_dump, which runs meanwhile.
-            tables = dumps.contents(opened)
-            migrations = opened.execute(
+            tables = dumps.contents(connection)
+            migrations = connection.execute(
                 f"SELECT app, name FROM {MigrationRecorder.Migration._meta.db_table} ORDER BY id"
             ).fetchall()
             dumps.finish(dump, "pg_dump")
@@ -111,8 +111,8 @@ def _copy_if_present(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def _fetch_one(opened: psycopg.Connection, statement: str) -> TupleRow:
-    row = opened.execute(statement.encode()).fetchone()
+def _fetch_one(connection: psycopg.Connection, statement: str) -> TupleRow:
+    row = connection.execute(statement.encode()).fetchone()
     assert row is not None
     return row
 

@@ -130,19 +130,19 @@ class Web:
             status, headers = int(line[:3]), response_headers
 
         try:
-            parts = self.wsgi(environ_of(scope, content), start_response)
+            parts = self.wsgi(build_environ(scope, content), start_response)
         except Exception as error:
             logger.error("a request failed: %s", type(error).__name__)
             refuse(protocol, HTTPStatus.INTERNAL_SERVER_ERROR)
             return
         try:
-            joined = _joined(parts)
-            first = next(joined, b"")
+            merged = _merge_parts(parts)
+            first = next(merged, b"")
             if len(first) < PART_BYTES:
                 protocol.response_bytes(status, headers, first)
                 return
             stream = protocol.response_stream(status, headers)
-            for part in chain([first], joined):
+            for part in chain([first], merged):
                 sending = asyncio.run_coroutine_threadsafe(_send(stream, part), loop)
                 sending.result(PART_SECONDS)
         except (RuntimeError, TimeoutError) as error:
@@ -169,16 +169,16 @@ class BufferedBody:
         length = self.scope.headers.get("content-length")
         if length is None and "transfer-encoding" not in self.scope.headers:
             return b""
-        most = most_bytes(self.scope.path)
-        if length is not None and int(length) > most:
+        max_bytes = max_body_bytes(self.scope.path)
+        if length is not None and int(length) > max_bytes:
             raise RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         parts = []
-        coming = aiter(protocol)
-        while part := await self.next_part(coming):
+        body_parts = aiter(protocol)
+        while part := await self.next_part(body_parts):
             parts.append(part)
             self.size += len(part)
             self.web.buffered += len(part)
-            if self.size > most:
+            if self.size > max_bytes:
                 raise RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             if self.size > SMALL_BYTES and self.web.buffered > BUFFERED_BYTES:
                 raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE)
@@ -186,15 +186,15 @@ class BufferedBody:
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def next_part(self, coming: AsyncIterator[bytes]) -> bytes:
+    async def next_part(self, body_parts: AsyncIterator[bytes]) -> bytes:
         """Return the next part of the body; empty at its end.
 
         Raises RequestRefused after the limit.
         """
-        ends = self.began + SECONDS + self.size / BYTES_A_SECOND
+        deadline = self.began + SECONDS + self.size / BYTES_A_SECOND
         while True:
             try:
-                part = await asyncio.wait_for(anext(coming), ends - time.monotonic())
+                part = await asyncio.wait_for(anext(body_parts), deadline - time.monotonic())
             except StopAsyncIteration:
                 return b""
             except TimeoutError:
@@ -203,7 +203,7 @@ class BufferedBody:
                 return bytes(part)
 
 
-def most_bytes(path: str) -> int:
+def max_body_bytes(path: str) -> int:
     """Return the largest body, in bytes, that is accepted at `path`."""
     if path in DELIVERIES:
         return int(settings.WEBHOOK_MAX_BYTES)
@@ -212,7 +212,7 @@ def most_bytes(path: str) -> int:
     return FORM_BYTES
 
 
-def environ_of(scope: Scope, content: bytes) -> WSGIEnvironment:
+def build_environ(scope: Scope, content: bytes) -> WSGIEnvironment:
     """Return the WSGI environ of a request."""
     name, _, port = scope.server.rpartition(":")
     environ: WSGIEnvironment = {
@@ -256,16 +256,16 @@ def refuse(protocol: RequestProtocol, status: HTTPStatus) -> None:
     protocol.response_str(status.value, headers, f"{status.phrase}\n")
 
 
-def _joined(parts: Iterable[bytes]) -> Iterator[bytes]:
+def _merge_parts(parts: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the same bytes in parts of at least PART_BYTES; the last part may be shorter."""
-    waiting: list[bytes] = []
+    pending: list[bytes] = []
     for part in parts:
-        waiting.append(part)
-        if sum(map(len, waiting)) >= PART_BYTES:
-            yield b"".join(waiting)
-            waiting.clear()
-    if waiting:
-        yield b"".join(waiting)
+        pending.append(part)
+        if sum(map(len, pending)) >= PART_BYTES:
+            yield b"".join(pending)
+            pending.clear()
+    if pending:
+        yield b"".join(pending)
 
 
 async def _send(stream: ResponseStream, part: bytes) -> None:

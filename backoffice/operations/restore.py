@@ -61,7 +61,7 @@ _HOLD: Final = """
 INSERT INTO core_hold (restored_to) SELECT %s
 WHERE NOT EXISTS (SELECT FROM core_hold WHERE released_at IS NULL)
 """
-_HOLDS: Final = Hold._meta.db_table
+_HOLD_TABLE: Final = Hold._meta.db_table
 _DROP_ADVICE: Final = "Sending is on hold. Drop this database before you restore into another one."
 
 
@@ -77,9 +77,9 @@ def restore(folder: Path) -> Manifest:
     _restore_reports(folder)
     _restore_rows(folder, manifest)
     try:
-        doubt_open()
+        mark_open_uncertain()
         call_command("migrate", verbosity=0, interactive=False)
-        start_over()
+        end_earlier_work()
     except (CommandError, DatabaseError, ImproperlyConfigured) as error:
         raise CommandError(
             f"All rows are restored, and sending is on hold. Then this failed: {error}\nMend that,"
@@ -112,34 +112,40 @@ def _restore_reports(folder: Path) -> None:
     source = folder / backups.REPORTS
     for path in sorted(source.rglob("*")):
         if path.is_file():
-            place = settings.REPORT_FOLDER / path.relative_to(source)
-            if not place.exists():
-                place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                shutil.copy2(path, place)
-            elif place.read_bytes() != path.read_bytes():
-                raise CommandError(f"{place} is there already, with other contents.")
+            target = settings.REPORT_FOLDER / path.relative_to(source)
+            if not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                shutil.copy2(path, target)
+            elif target.read_bytes() != path.read_bytes():
+                raise CommandError(f"{target} is there already, with other contents.")
 
 
 def _restore_rows(folder: Path, manifest: Manifest) -> None:
     """Restore the empty tables, set the hold, then restore all other rows, indexes, constraints."""
     dump, program = str(folder / backups.DUMP), dumps.program("pg_restore")
     name = str(connection.settings_dict["NAME"])
-    into = (program, "--exit-on-error", "--no-owner", "--no-privileges", f"--dbname={name}")
-    listed = dumps.finish(dumps.start([program, "--list", dump]), "pg_restore").splitlines()
-    holds = [line for line in listed if _is_hold_line(line)]
-    others = [line for line in listed if line not in holds]
+    command = (
+        program,
+        "--exit-on-error",
+        "--no-owner",
+        "--no-privileges",
+        f"--dbname={name}",
+    )
+    toc_lines = dumps.finish(dumps.start([program, "--list", dump]), "pg_restore").splitlines()
+    hold_lines = [line for line in toc_lines if _is_hold_line(line)]
+    other_lines = [line for line in toc_lines if line not in hold_lines]
     with tempfile.TemporaryDirectory() as lists:
         first, rest = Path(lists) / "first", Path(lists) / "rest"
-        first.write_text("\n".join(holds))
-        rest.write_text("\n".join(others))
-        _run([*into, "--section=pre-data", dump])
-        _run([*into, "--section=data", f"--use-list={first}", dump])
-        _compare({_HOLDS: manifest.tables.get(_HOLDS, [])}, only=True)
+        first.write_text("\n".join(hold_lines))
+        rest.write_text("\n".join(other_lines))
+        _run([*command, "--section=pre-data", dump])
+        _run([*command, "--section=data", f"--use-list={first}", dump])
+        _compare({_HOLD_TABLE: manifest.tables.get(_HOLD_TABLE, [])}, only=True)
         hold_sending(manifest.moment)
         try:
             both = ("--section=data", "--section=post-data")
-            _run([*into, "--jobs=2", *both, f"--use-list={rest}", dump])
-            _compare({name: sums for name, sums in manifest.tables.items() if name != _HOLDS})
+            _run([*command, "--jobs=2", *both, f"--use-list={rest}", dump])
+            _compare({name: sums for name, sums in manifest.tables.items() if name != _HOLD_TABLE})
         except CommandError as error:
             raise CommandError(f"{error}\n{_DROP_ADVICE}") from error
 
@@ -151,7 +157,7 @@ def _is_hold_line(line: str) -> bool:
     """
     words = line.split()
     return words[3:5] in (["TABLE", "DATA"], ["SEQUENCE", "SET"]) and words[6] in (
-        *(_HOLDS, f"{_HOLDS}_id_seq"),
+        *(_HOLD_TABLE, f"{_HOLD_TABLE}_id_seq"),
     )
 
 
@@ -168,7 +174,7 @@ def _compare(expected: dumps.Contents, *, only: bool = False) -> None:
     with dumps.snapshot_connection() as snapshot:
         restored = dumps.contents(snapshot, tables=expected.keys() if only else None)
     if not only:
-        restored.pop(_HOLDS, None)
+        restored.pop(_HOLD_TABLE, None)
     differing = sorted(
         name
         for name in expected.keys() | restored.keys()
@@ -183,8 +189,8 @@ def _compare(expected: dumps.Contents, *, only: bool = False) -> None:
 def hold(restored_to: datetime) -> None:
     """Prepare a database of an earlier time, before a worker starts on it."""
     hold_sending(restored_to)
-    doubt_open()
-    start_over()
+    mark_open_uncertain()
+    end_earlier_work()
 
 
 def hold_sending(restored_to: datetime) -> None:
@@ -193,7 +199,7 @@ def hold_sending(restored_to: datetime) -> None:
         cursor.execute(_HOLD, [restored_to])
 
 
-def doubt_open() -> None:
+def mark_open_uncertain() -> None:
     """Mark open commands and reports as uncertain and make them due for a lookup.
 
     They may have been sent after the backup.
@@ -204,7 +210,7 @@ def doubt_open() -> None:
         cursor.execute(_DOUBT_REPORTS)
 
 
-def start_over() -> None:
+def end_earlier_work() -> None:
     """End the work of the earlier time, and request what the service changed since then."""
     with transaction.atomic(durable=True):
         # A person may have stopped a bulk action after the backup. Stop all open ones: people who

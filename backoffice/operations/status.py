@@ -154,11 +154,11 @@ def _commands() -> dict[str, Figure]:
         "oldest_uncertain_seconds": by_state.get("uncertain", (0, 0.0))[1],
         "oldest_undecided_seconds": by_state.get("undecided", (0, 0.0))[1],
         "on_hold": heartbeats.active_hold() is not None,
-        "sealed": _sealed(),
+        "sealed": _count_undecryptable(),
     }
 
 
-def _sealed() -> int:
+def _count_undecryptable() -> int:
     """Count the open commands that workers could not decrypt."""
     return CommandRecord.objects.open().filter(hindrance=CANNOT_DECRYPT).count()
 
@@ -219,22 +219,22 @@ def _database() -> dict[str, Figure]:
     with connection.cursor() as cursor:
         cursor.execute(_SESSIONS)
         sessions, most, oldest, clock = cursor.fetchone()
-    ours = (before + time.time()) / 2
+    local_clock = (before + time.time()) / 2
     return {
         "sessions": sessions,
         "sessions_allowed": most,
         "oldest_transaction_seconds": max(0.0, float(oldest or 0)),
-        "clock_offset_seconds": ours - float(clock),
+        "clock_offset_seconds": local_clock - float(clock),
     }
 
 
 def _disk() -> dict[str, Figure]:
     """Return the free space where uploaded reports are stored."""
-    place = settings.REPORT_FOLDER
-    while not place.exists():
-        place = place.parent
-    room = shutil.disk_usage(place)
-    return {"free_bytes": room.free, "free_share": room.free / room.total}
+    folder = settings.REPORT_FOLDER
+    while not folder.exists():
+        folder = folder.parent
+    disk = shutil.disk_usage(folder)
+    return {"free_bytes": disk.free, "free_share": disk.free / disk.total}
 
 
 def _seconds(length: timedelta | None) -> float | None:
@@ -244,16 +244,16 @@ def _seconds(length: timedelta | None) -> float | None:
 def _reasons(
     figures: Figures, late: list[str], unsafe_log_settings: list[str], longest_transaction: float
 ) -> Iterator[Reason]:
-    yield from _of_inbox(figures["inbox"])
-    yield from _of_commands(figures["commands"])
-    yield from _of_queues(figures["queues"])
-    yield from _of_servers(figures, unsafe_log_settings, longest_transaction)
+    yield from _inbox_reasons(figures["inbox"])
+    yield from _command_reasons(figures["commands"])
+    yield from _queue_reasons(figures["queues"])
+    yield from _server_reasons(figures, unsafe_log_settings, longest_transaction)
     if late:
         yield Reason("degraded", f"Not read to the end for too long: {', '.join(late)}.")
-    yield from _of_sync(figures["sync"])
+    yield from _sync_reasons(figures["sync"])
     waited = figures["lookups"]["oldest_seconds"] or 0
     if waited > LOOKUPS_DELAYED_SECONDS:
-        yield Reason("degraded", f"Single records wait {spoken(waited)} to be read.")
+        yield Reason("degraded", f"Single records wait {format_duration(waited)} to be read.")
     if figures["audit"]["findings"]:
         yield Reason("failing", "The audit trail was changed or cut: see System > Audit.")
     unread = figures["records"]["unread"]
@@ -265,52 +265,62 @@ def _reasons(
         )
     age = figures["backup"]["age_seconds"]
     if not settings.LOCAL and (age is None or age > BACKUP_OLD_SECONDS):
-        age_text = "none was ever made" if age is None else f"the last shows {spoken(age)} ago"
+        age_text = (
+            "none was ever made" if age is None else f"the last shows {format_duration(age)} ago"
+        )
         yield Reason("degraded", f"There is no backup of today: {age_text}.")
 
 
-def _of_sync(sync: dict[str, Figure]) -> Iterator[Reason]:
+def _sync_reasons(sync: dict[str, Figure]) -> Iterator[Reason]:
     if sync["another_team"]:
         yield Reason("failing", f"{service_team.ANOTHER_TEAM} Nothing is read, stored or sent.")
     jump, offset = sync["service_clock_jump_seconds"] or 0, sync["service_clock_offset_seconds"]
     if jump:
         words = (
-            f"The service's clock jumped by {spoken(jump)}. Changes are read with wider windows."
+            f"The service's clock jumped by {format_duration(jump)}."
+            " Changes are read with wider windows."
         )
         yield Reason("degraded", words)
-    elif offset is not None and abs(offset) > sync_watch.OFF:
+    elif offset is not None and abs(offset) > sync_watch.MAX_CLOCK_OFFSET:
         way = "ahead of" if offset > 0 else "behind"
-        yield Reason("degraded", f"The service's clock is {spoken(abs(offset))} {way} ours.")
+        yield Reason(
+            "degraded", f"The service's clock is {format_duration(abs(offset))} {way} ours."
+        )
     quiet = sync["without_changes_seconds"] or 0
     if sync["misses_changes"]:
-        words = f"Orders change, but reading changes has brought nothing for {spoken(quiet)}."
+        words = (
+            f"Orders change, but reading changes has brought nothing for {format_duration(quiet)}."
+        )
         yield Reason("degraded", words)
     elif sync["unusually_quiet"]:
         words = (
-            f"Reading changes of orders has brought nothing for {spoken(quiet)}, unusually long."
+            f"Reading changes of orders has brought nothing for {format_duration(quiet)},"
+            " unusually long."
         )
         yield Reason("degraded", words)
 
 
-def _of_inbox(inbox: dict[str, Figure]) -> Iterator[Reason]:
+def _inbox_reasons(inbox: dict[str, Figure]) -> Iterator[Reason]:
     waited = inbox["oldest_seconds"] or 0
     if waited > INBOX_DELAYED_SECONDS:
         level: Level = "failing" if waited > INBOX_STUCK_SECONDS else "degraded"
-        yield Reason(level, f"Events wait {spoken(waited)} to be applied.")
+        yield Reason(level, f"Events wait {format_duration(waited)} to be applied.")
     if inbox["failed"]:
         yield Reason("degraded", f"Events that failed and wait for a person: {inbox['failed']}.")
     if inbox["silent"]:
         yield Reason("degraded", "The service has gone silent: no event tells of what changes.")
     if inbox["clocks_differ"]:
         skew = inbox["clock_skew_seconds"] or 0
-        yield Reason("degraded", f"Our clock and the service's differ by {spoken(abs(skew))}.")
+        yield Reason(
+            "degraded", f"Our clock and the service's differ by {format_duration(abs(skew))}."
+        )
     if inbox["flooded"]:
         yield Reason("degraded", "Deliveries without a good signature flood in.")
     if inbox["body_conflicts"]:
         yield Reason("degraded", "A message came again with another body.")
 
 
-def _of_commands(commands: dict[str, Figure]) -> Iterator[Reason]:
+def _command_reasons(commands: dict[str, Figure]) -> Iterator[Reason]:
     if commands["on_hold"]:
         yield Reason("degraded", heartbeats.ON_HOLD)
     if commands["sealed"]:
@@ -318,29 +328,33 @@ def _of_commands(commands: dict[str, Figure]) -> Iterator[Reason]:
         yield Reason("degraded", words)
     unknown = commands["oldest_uncertain_seconds"] or 0
     if unknown > UNCERTAIN_SECONDS:
-        yield Reason("degraded", f"The outcome of a request is unknown for {spoken(unknown)}.")
+        yield Reason(
+            "degraded", f"The outcome of a request is unknown for {format_duration(unknown)}."
+        )
     undecided = commands["oldest_undecided_seconds"] or 0
     if undecided > UNDECIDED_SECONDS:
-        yield Reason("degraded", f"A request waits {spoken(undecided)} for a person's decision.")
+        yield Reason(
+            "degraded", f"A request waits {format_duration(undecided)} for a person's decision."
+        )
 
 
-def _of_queues(queues: dict[str, Figure]) -> Iterator[Reason]:
+def _queue_reasons(queues: dict[str, Figure]) -> Iterator[Reason]:
     for queue, age in queues.items():
         if age is None or age > QUEUE_SILENT:
-            silence = "yet" if age is None else f"for {spoken(age)}"
+            silence = "yet" if age is None else f"for {format_duration(age)}"
             level: Level = "degraded" if queue in MAY_BE_BUSY else "failing"
             yield Reason(level, f"No worker has answered on the queue {queue} {silence}.")
 
 
-def _of_servers(
+def _server_reasons(
     figures: Figures, unsafe_log_settings: list[str], longest_transaction: float
 ) -> Iterator[Reason]:
     if figures["broker"]["ping_seconds"] is None:
         yield Reason("degraded", "Redis does not answer: work is delayed, nothing is lost.")
     database, free = figures["database"], figures["disk"]["free_share"] or 0
-    lasting = database["oldest_transaction_seconds"] or 0
-    if lasting > longest_transaction:
-        yield Reason("degraded", f"A transaction is open for {spoken(lasting)}.")
+    open_seconds = database["oldest_transaction_seconds"] or 0
+    if open_seconds > longest_transaction:
+        yield Reason("degraded", f"A transaction is open for {format_duration(open_seconds)}.")
     if (database["sessions"] or 0) > 0.9 * (database["sessions_allowed"] or 1):
         yield Reason("degraded", "PostgreSQL is about to run out of connections.")
     if abs(database["clock_offset_seconds"] or 0) > CLOCK_OFFSET_SECONDS:
@@ -353,7 +367,8 @@ def _of_servers(
         yield Reason("degraded", f"PostgreSQL may write health data into its log: set {names}.")
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
+    """Return `30 s`, `5 min`, `3 h` or `2 d`, in whole units of which there are two or more."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"

@@ -15,14 +15,14 @@ from django.db import connection
 from backoffice.sync import clocks
 from orders.models import Order
 
-OFF: Final = 60.0
+MAX_CLOCK_OFFSET: Final = 60.0
 """Seconds by which the clocks may differ; a larger difference is reported. The limit for webhook
 deliveries is the same."""
-SHORTEST: Final = timedelta(minutes=30)
+MIN_PAUSE: Final = timedelta(minutes=30)
 """The shortest pause that can mean missed changes: twice the default overlap. During the overlap,
 runs read the last change again, so they return something."""
-UNUSUAL: Final = timedelta(hours=6)
-TIMES_USUAL: Final = 2
+MIN_UNUSUAL_PAUSE: Final = timedelta(hours=6)
+UNUSUAL_FACTOR: Final = 2
 """A pause is unusual if it is longer than this many times the longest earlier pause on record."""
 MIN_AGE: Final = timedelta(days=1)
 """Pauses are judged only after this much history, so that it includes a day and a night."""
@@ -102,9 +102,9 @@ class Pause:
         return self.ended - self.began
 
     @property
-    def unusual(self) -> bool:
+    def is_unusual(self) -> bool:
         known = self.began - self.known_since >= MIN_AGE
-        return known and self.length > max(UNUSUAL, TIMES_USUAL * self.longest)
+        return known and self.length > max(MIN_UNUSUAL_PAUSE, UNUSUAL_FACTOR * self.longest)
 
 
 def read() -> SyncWatch:
@@ -120,8 +120,8 @@ def read() -> SyncWatch:
         offset,
         jump,
         pause.length,
-        misses_changes=pause.length > SHORTEST and _changed(pause),
-        unusually_quiet=pause.unusual,
+        misses_changes=pause.length > MIN_PAUSE and _has_changed_order(pause),
+        unusually_quiet=pause.is_unusual,
     )
 
 
@@ -145,7 +145,7 @@ def _pause() -> Pause | None:
     return Pause(*row) if row else None
 
 
-def _changed(pause: Pause) -> bool:
+def _has_changed_order(pause: Pause) -> bool:
     """Return whether an order changed in this pause and should have been read by its runs.
 
     The mirror has the change from an event or from a lookup of the order. Both times are by the

@@ -77,7 +77,7 @@ def move(our_team: UUID, their_team: UUID, synced_lists: Sequence[SyncedList]) -
             # Nobody can enqueue a command between the check and the change.
             cursor.execute(_LOCK)
         if open_work := waiting():
-            raise CannotMove(still_waiting(open_work))
+            raise CannotMove(open_work_message(open_work))
         if service_team.mirror_team() != our_team:
             raise CannotMove("The team was changed by somebody else just now.")
         Installation.objects.filter(pk=INSTALLATION_ID).update(team_id=their_team)
@@ -100,7 +100,7 @@ def move(our_team: UUID, their_team: UUID, synced_lists: Sequence[SyncedList]) -
             SyncRun.objects.filter(pk=run.pk).update(checkpoint={})
 
 
-def still_waiting(open_work: Sequence[str]) -> str:
+def open_work_message(open_work: Sequence[str]) -> str:
     return (
         f"Nothing was changed: {', '.join(open_work)}. Wait until they have ended, or take"
         " them back (System > Requests, Uploaded reports), and run this again."

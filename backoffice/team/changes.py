@@ -163,7 +163,10 @@ def _differences(row: CommandRecord, saved: JsonObject | None) -> list[FieldDiff
     if row.kind == "order.activation":
         return [FieldDifference("Send out on", None, payload.get("activate_by") or "")]
     if row.kind == "order.messages":
-        current, requested = _switch(payload.get("seen")), _switch(payload.get("sms_enabled"))
+        current, requested = (
+            _on_off_label(payload.get("seen")),
+            _on_off_label(payload.get("sms_enabled")),
+        )
         return [FieldDifference("Text messages", current, requested)]
     if row.kind == "patient.info" and saved is not None:
         before, after = _flatten(saved), _flatten(payload.get("info") or {})
@@ -175,7 +178,7 @@ def _differences(row: CommandRecord, saved: JsonObject | None) -> list[FieldDiff
     return []
 
 
-def _switch(is_on: object) -> str | None:
+def _on_off_label(is_on: object) -> str | None:
     return {True: "On", False: "Off"}.get(is_on) if isinstance(is_on, bool) else None
 
 

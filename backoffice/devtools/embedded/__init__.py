@@ -140,7 +140,7 @@ def servers(
                 addresses["redis_url"] = processes[-1].url
             stack.enter_context(ownership.publish_addresses(base, addresses))
         elif borrow:
-            addresses = ownership.awaited(base)
+            addresses = ownership.await_addresses(base)
         else:
             raise ServersError("Another ./run command has the servers: wait until it is done.")
         database_url = database_url or addresses.get("database_url", "")

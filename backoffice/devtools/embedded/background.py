@@ -51,7 +51,7 @@ def background_servers(base: Path) -> Iterator[embedded.Servers | None]:
             stop(base)
         if not _owner(base):
             _start_owner(base)
-        addresses = ownership.awaited(base)
+        addresses = ownership.await_addresses(base)
         try:
             yield embedded.Servers(addresses["database_url"], addresses["redis_url"], True)
         finally:
@@ -65,9 +65,9 @@ def stop(base: Path) -> bool:
         return False
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-    give_up = time.monotonic() + 2 * processes.STOP_SECONDS
+    deadline = time.monotonic() + 2 * processes.STOP_SECONDS
     while _owner(base):
-        if time.monotonic() > give_up:
+        if time.monotonic() > deadline:
             raise ServersError(f"Process {pid}, which runs the test servers, does not stop.")
         time.sleep(0.05)
     return True
@@ -122,8 +122,10 @@ def _try_lock(file: IO[str]) -> bool:
 
 def _start_owner(base: Path) -> None:
     # Neither variable may name configured servers.
-    theirs = ("DATABASE_URL", "REDIS_URL")
-    environment = {name: value for name, value in os.environ.items() if name not in theirs}
+    server_variables = ("DATABASE_URL", "REDIS_URL")
+    environment = {
+        name: value for name, value in os.environ.items() if name not in server_variables
+    }
     make_home(base, account())
     log = base / "log" / "owner.log"
     with log.open("ab") as output:

@@ -34,10 +34,10 @@ def claim(base: Path) -> Iterator[bool]:
 def publish_addresses(base: Path, addresses: Mapping[str, str]) -> Iterator[None]:
     """Write `database_url` and `redis_url` to a file for other commands; remove it at the end."""
     path = base / "servers.json"
-    making = base / "servers.json.new"
-    making.touch(mode=0o600)
-    making.write_text(json.dumps({"pid": os.getpid(), **addresses}))
-    making.rename(path)
+    partial = base / "servers.json.new"
+    partial.touch(mode=0o600)
+    partial.write_text(json.dumps({"pid": os.getpid(), **addresses}))
+    partial.rename(path)
     try:
         yield
     finally:
@@ -54,13 +54,13 @@ def read(base: Path) -> dict[str, str]:
     return dict(state)
 
 
-def awaited(base: Path) -> dict[str, str]:
+def await_addresses(base: Path) -> dict[str, str]:
     """Wait for the addresses of the process that owns `base`, and return them.
 
     That process may be starting or stopping.
     """
-    give_up = time.monotonic() + READY_SECONDS
-    while time.monotonic() < give_up:
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
         addresses = read(base)
         database_url = addresses.get("database_url")
         if addresses and (not database_url or postgres.answers(database_url)):

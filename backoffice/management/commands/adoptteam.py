@@ -35,7 +35,7 @@ class Command(BaseCommand):
             self.stdout.write(f"SERVICE_API_KEY is of team {our_team}, as the records here are.")
             return
         if waiting := team_move.waiting():
-            raise CommandError(team_move.still_waiting(waiting))
+            raise CommandError(team_move.open_work_message(waiting))
         self._explain(our_team, their_team)
         adopted = self._confirmed(team, our_team, their_team)
         try:

@@ -92,12 +92,12 @@ class Command(BaseCommand):
             self.stdout.write(margin + line)
 
     def _check_team(self) -> None:
-        ours = service_team.mirror_team()
-        if ours is None:
+        our_team = service_team.mirror_team()
+        if our_team is None:
             return
         with service_client.new_service_client(attempts=1) as service:
             try:
-                service_team.is_our_key(service_team.read_key_team(service, TEAM_SECONDS), ours)
+                service_team.is_our_key(service_team.read_key_team(service, TEAM_SECONDS), our_team)
             except service_team.AnotherTeam as error:
                 self.stderr.write(f"{error} See docs/operating.md, manage.py adoptteam.")
                 raise SystemExit(1) from None

@@ -32,7 +32,7 @@ ONE_AT_A_TIME: Final = 7_246_015_113
 """Key of the advisory lock."""
 PRODUCT: Final = frozenset({"backoffice", "labs", "orders", "patients", "webhooks"})
 """Top-level packages of our apps."""
-_HALF_BUILT: Final = """
+_INVALID_INDEXES: Final = """
 SELECT indexrelid::regclass::text FROM pg_index
 JOIN pg_class ON pg_class.oid = indexrelid
 WHERE NOT indisvalid AND relnamespace = 'public'::regnamespace
@@ -157,7 +157,7 @@ class Command(migrate.Command):
 
     def _drop_invalid_indexes(self) -> None:
         with self.connection.cursor() as cursor:
-            cursor.execute(_HALF_BUILT)
+            cursor.execute(_INVALID_INDEXES)
             for (name,) in cursor.fetchall():
                 cursor.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(sql.SQL(name)))
 

@@ -24,7 +24,7 @@ from backoffice.accounts.access import may
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_follow_up
 
-A_BATCH: Final = 1_000
+BATCH_SIZE: Final = 1_000
 NOTE: Final = "Reviewed in another system, before this office was in use"
 
 RECIPIENT: Final = "whoever the other system names"
@@ -94,29 +94,29 @@ class Command(BaseCommand):
             raise CommandError("--by is the log-in name of somebody who may sign results")
         critical = options["critical"]
         self.stdout.write(f"{sign(before, by, critical=critical)} results signed")
-        for reason, count in left(before, critical=critical):
+        for reason, count in count_remaining(before, critical=critical):
             self.stdout.write(f"{count} results left for review: they {reason}")
 
 
 def sign(before: datetime, by: User, *, critical: bool = False) -> int:
     """Sign the waiting results that are older than `before`. Return how many were signed."""
     count = 0
-    while signed := _signed(before, by, critical):
+    while signed := _sign_batch(before, by, critical):
         count += signed
     return count
 
 
-def left(before: datetime, *, critical: bool = False) -> list[tuple[str, int]]:
+def count_remaining(before: datetime, *, critical: bool = False) -> list[tuple[str, int]]:
     """Return how many older results are left for review, by reason."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_REMAINING, [critical, before])
         return [(reason, count) for reason, count in cursor.fetchall() if reason]
 
 
-def _signed(before: datetime, by: User, critical: bool) -> int:
+def _sign_batch(before: datetime, by: User, critical: bool) -> int:
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
-            _SIGN, [before, critical, A_BATCH, by.pk, by.pk, RECIPIENT, NOTE, by.pk, NOTE]
+            _SIGN, [before, critical, BATCH_SIZE, by.pk, by.pk, RECIPIENT, NOTE, by.pk, NOTE]
         )
         rows: list[tuple[UUID, UUID | None, bool]] = cursor.fetchall()
         _record(by, "sign result", rows)

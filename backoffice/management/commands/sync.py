@@ -59,14 +59,14 @@ class Command(BaseCommand):
             self._sync(full, resources)
 
     def _sync(self, full: bool, resources: list[str]) -> None:
-        chosen = self._chosen(full, resources)
+        chosen = self._select_lists(full, resources)
         self._check_team(chosen or list(SYNCED_LISTS))
         for synced_list in chosen:
             self._read_list(synced_list)
         if not resources or LOOKED_UP in resources:
             self._look_up(full)
 
-    def _chosen(self, full: bool, resources: list[str]) -> list[SyncedList]:
+    def _select_lists(self, full: bool, resources: list[str]) -> list[SyncedList]:
         return [
             synced_list
             for synced_list in SYNCED_LISTS
@@ -100,7 +100,7 @@ class Command(BaseCommand):
         )
 
     def _read_list(self, synced_list: SyncedList) -> None:
-        run = request_run(synced_list) or self._open(synced_list)
+        run = request_run(synced_list) or self._open_run(synced_list)
         bar = Bar(self.stdout, synced_list.resource)
         failures = 0
         while run.state in (SyncRun.State.DUE, SyncRun.State.RUNNING):
@@ -132,7 +132,7 @@ class Command(BaseCommand):
             raise CommandError(f"{synced_list.resource}: {run.error}")
 
     @staticmethod
-    def _open(synced_list: SyncedList) -> SyncRun:
+    def _open_run(synced_list: SyncedList) -> SyncRun:
         return SyncRun.objects.filter(resource=synced_list.resource, full=synced_list.full).latest(
             "created_at"
         )

@@ -46,8 +46,8 @@ class ServiceAnswers:
     """
 
     def __init__(self, seconds: float = 60.0) -> None:
-        self._ends = time.monotonic() + seconds
-        self._open = ExitStack()
+        self._deadline = time.monotonic() + seconds
+        self._clients = ExitStack()
         self.limited: list[errors.Limited] = []
         """Answers with status 429."""
 
@@ -60,7 +60,7 @@ class ServiceAnswers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._open.close()
+        self._clients.close()
 
     def _client(
         self, *, key_header: str | None = None, management_key_header: str | None = None
@@ -71,8 +71,8 @@ class ServiceAnswers:
             deadline=CALL_SECONDS,
             attempts=1,
         )
-        self._open.enter_context(client)
-        return client.until(self._ends)
+        self._clients.enter_context(client)
+        return client.until(self._deadline)
 
     def attempt(self, call: Callable[[], T]) -> T | errors.ServiceError:
         """Return the answer of a call, or its error."""
@@ -89,20 +89,20 @@ class ServiceAnswers:
         return self._client()
 
     @cached_property
-    def users(self) -> RecordPage[UserPayload] | errors.ServiceError:
+    def users_page(self) -> RecordPage[UserPayload] | errors.ServiceError:
         """A page with one user, requested with the configured header."""
         return self.attempt(lambda: self._as_configured.users.list(0, 1))
 
     @cached_property
-    def accepted(self) -> AcceptedKey[UserPayload] | None:
+    def accepted_key(self) -> AcceptedKey[UserPayload] | None:
         """The team key in the configured header, else in the header of the specification.
 
         None if it is accepted in neither, or if the service did not answer.
         """
         configured = settings.SERVICE_API_KEY_HEADER
-        if isinstance(self.users, RecordPage):
-            return AcceptedKey(configured, self._as_configured, self.users)
-        if isinstance(self.users, errors.Denied) and configured.lower() != KEY_HEADER:
+        if isinstance(self.users_page, RecordPage):
+            return AcceptedKey(configured, self._as_configured, self.users_page)
+        if isinstance(self.users_page, errors.Denied) and configured.lower() != KEY_HEADER:
             client = self._client(key_header=KEY_HEADER)
             page = self.attempt(lambda: client.users.list(0, 1))
             if isinstance(page, RecordPage):
@@ -112,10 +112,10 @@ class ServiceAnswers:
     @cached_property
     def key_team(self) -> service_team.KeyTeam | errors.ServiceError | None:
         """The team of the key, or an error; None if the key is not accepted."""
-        accepted = self.accepted
-        if accepted is None:
+        accepted_key = self.accepted_key
+        if accepted_key is None:
             return None
-        return self.attempt(lambda: service_team.read_key_team(accepted.client, CALL_SECONDS))
+        return self.attempt(lambda: service_team.read_key_team(accepted_key.client, CALL_SECONDS))
 
     @cached_property
     def team(self) -> UUID | None:
@@ -126,7 +126,7 @@ class ServiceAnswers:
         return service_team.mirror_team()
 
     @cached_property
-    def accounts(self) -> RecordPage[LabAccountPayload] | errors.ServiceError | None:
+    def lab_accounts_page(self) -> RecordPage[LabAccountPayload] | errors.ServiceError | None:
         """Lab accounts of the organization, requested with the configured header.
 
         None if no management key is set.
@@ -136,15 +136,15 @@ class ServiceAnswers:
         return self.attempt(lambda: self._as_configured.management.lab_accounts())
 
     @cached_property
-    def managed(self) -> AcceptedKey[LabAccountPayload] | None:
+    def management_key(self) -> AcceptedKey[LabAccountPayload] | None:
         """The management key in the configured header, else in a header of the specification.
 
         None if it is accepted in none, if there is no key, or if the service did not answer.
         """
         configured = settings.MANAGEMENT_KEY_HEADER
-        if isinstance(self.accounts, RecordPage):
-            return AcceptedKey(configured, self._as_configured, self.accounts)
-        if isinstance(self.accounts, errors.Denied):
+        if isinstance(self.lab_accounts_page, RecordPage):
+            return AcceptedKey(configured, self._as_configured, self.lab_accounts_page)
+        if isinstance(self.lab_accounts_page, errors.Denied):
             for name in MANAGEMENT_KEY_HEADERS:
                 if name.lower() == configured.lower():
                     continue
@@ -160,14 +160,14 @@ class ServiceAnswers:
 
         None if no management key is accepted, or if no team is known.
         """
-        managed, team = self.managed, self.team
-        if managed is None or team is None:
+        management_key, team = self.management_key, self.team
+        if management_key is None or team is None:
             return None
-        management = managed.client.management
+        management = management_key.client.management
         return self.attempt(lambda: [record.data for record in management.every_webhook(team)])
 
 
-def trouble(error: errors.ServiceError) -> str:
+def describe(error: errors.ServiceError) -> str:
     """Describe an error answer, or why there is no answer, as the end of a sentence."""
     if error.status is None:
         return REASONS.get(error.reason, f"the connection broke ({error.reason or 'no reason'})")

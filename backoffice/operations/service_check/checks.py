@@ -9,10 +9,10 @@ import redis
 from django.conf import settings
 
 from backoffice.core import duration_metrics, service_team
-from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, trouble
+from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, describe
 from backoffice.operations.service_check.findings import Check, CheckFinding
-from backoffice.operations.status import spoken
-from backoffice.operations.sync_watch import OFF
+from backoffice.operations.status import format_duration
+from backoffice.operations.sync_watch import MAX_CLOCK_OFFSET
 from backoffice.service import RecordPage, errors
 from backoffice.sync.models import Lookup, SyncRun
 
@@ -28,7 +28,7 @@ class AddressCheck(Check):
     title = "Address"
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
-        answer, url = answers.users, settings.SERVICE_BASE_URL
+        answer, url = answers.users_page, settings.SERVICE_BASE_URL
         if isinstance(answer, errors.Missing):
             return self.problem(
                 f"Something answers at {url}, and it has no list of users (404).",
@@ -41,19 +41,19 @@ class AddressCheck(Check):
             )
         if isinstance(answer, errors.Malformed):
             return self.problem(
-                f"What answers at {url} is not the service: {trouble(answer)}.",
+                f"What answers at {url} is not the service: {describe(answer)}.",
                 "Set SERVICE_BASE_URL to the host of your environment and region. A proxy or a"
                 " gateway in between may answer in its place.",
             )
         if isinstance(answer, errors.Unreachable) and answer.status is None:
             return self.problem(
-                f"The service at {url} does not answer: {trouble(answer)}.",
+                f"The service at {url} does not answer: {describe(answer)}.",
                 "Check SERVICE_BASE_URL, the firewall of this machine, and whether the service has"
                 " an outage.",
             )
         if isinstance(answer, errors.Unreachable):
             return self.problem(
-                f"The service at {url} answers with an error: {trouble(answer)}.",
+                f"The service at {url} answers with an error: {describe(answer)}.",
                 "Wait a few minutes and check again. If it stays, report it to the service.",
             )
         return self.ok(f"The service answers at {url}.")
@@ -63,16 +63,16 @@ class KeyHeaderCheck(Check):
     title = "Key header"
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
-        accepted, name = answers.accepted, settings.SERVICE_API_KEY_HEADER
-        if accepted is not None and accepted.header == name:
+        accepted_key, name = answers.accepted_key, settings.SERVICE_API_KEY_HEADER
+        if accepted_key is not None and accepted_key.header == name:
             return self.ok(f"The service reads the key from the header {name}.")
-        if accepted is not None:
+        if accepted_key is not None:
             return self.problem(
                 f"The service does not read the key from the header {name}. It accepts it in"
-                f" {accepted.header}.",
-                f"Set SERVICE_API_KEY_HEADER={accepted.header} and restart web and workers.",
+                f" {accepted_key.header}.",
+                f"Set SERVICE_API_KEY_HEADER={accepted_key.header} and restart web and workers.",
             )
-        if isinstance(answers.users, errors.Denied):
+        if isinstance(answers.users_page, errors.Denied):
             return self.unknown(
                 f"The service refuses the key in {name}; whether it reads that header is not said.",
                 "Compare SERVICE_API_KEY_HEADER with the name in your account documentation.",
@@ -84,11 +84,11 @@ class TeamKeyCheck(Check):
     title = "Team key"
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
-        if answers.accepted is not None:
+        if answers.accepted_key is not None:
             return self.ok("The service accepts the team key.")
-        if isinstance(answers.users, errors.Denied):
+        if isinstance(answers.users_page, errors.Denied):
             return self.problem(
-                f"The service refuses the team key ({answers.users.status}).",
+                f"The service refuses the team key ({answers.users_page.status}).",
                 "Set SERVICE_API_KEY to a valid key of your team, and check the key header above."
                 " A key of another environment or region is refused, too.",
             )
@@ -113,10 +113,10 @@ class EnvironmentCheck(Check):
                 f"Key and settings are of {environment}, region {region}. The address does not name"
                 " its environment."
             )
-        of_host = "sandbox" if "sandbox" in labels else "production"
-        if of_host != environment:
+        host_environment = "sandbox" if "sandbox" in labels else "production"
+        if host_environment != environment:
             return self.problem(
-                f"The address is of {of_host}, and MANAGEMENT_ENV is {environment}.",
+                f"The address is of {host_environment}, and MANAGEMENT_ENV is {environment}.",
                 "Set SERVICE_BASE_URL, SERVICE_API_KEY and MANAGEMENT_ENV to those of one"
                 " environment.",
             )
@@ -137,7 +137,7 @@ class TeamCheck(Check):
         key_team, our_team = answers.key_team, service_team.mirror_team()
         if not isinstance(key_team, service_team.KeyTeam):
             return self.unknown(
-                NOT_ACCEPTED if key_team is None else f"No team: {trouble(key_team)}."
+                NOT_ACCEPTED if key_team is None else f"No team: {describe(key_team)}."
             )
         if our_team is None:
             named = f" {key_team.team}" if key_team.team else ""
@@ -163,21 +163,21 @@ class ManagementKeyCheck(Check):
     title = "Management key"
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
-        answer, name = answers.accounts, settings.MANAGEMENT_KEY_HEADER
+        answer, name = answers.lab_accounts_page, settings.MANAGEMENT_KEY_HEADER
         if answer is None:
             return self.unknown(
                 "No management key is set. Lab accounts of the organization and webhook endpoints"
                 " are managed at the service.",
                 "If your organization has a key, set MANAGEMENT_KEY and MANAGEMENT_ORG_ID.",
             )
-        managed = answers.managed
-        if managed is not None and managed.header != name:
+        management_key = answers.management_key
+        if management_key is not None and management_key.header != name:
             return self.problem(
                 f"The service does not read the management key from the header {name}. It accepts"
-                f" it in {managed.header}.",
-                f"Set MANAGEMENT_KEY_HEADER={managed.header} and restart web and workers.",
+                f" it in {management_key.header}.",
+                f"Set MANAGEMENT_KEY_HEADER={management_key.header} and restart web and workers.",
             )
-        if managed is not None:
+        if management_key is not None:
             return self.ok("The service accepts the management key for this organization.")
         assert not isinstance(answer, RecordPage)
         if isinstance(answer, errors.Denied) and answer.status == 401:
@@ -188,7 +188,8 @@ class ManagementKeyCheck(Check):
             )
         if isinstance(answer, errors.Refused | errors.Missing):
             return self.problem(
-                f"The service refuses the management key for this organization: {trouble(answer)}.",
+                "The service refuses the management key for this organization:"
+                f" {describe(answer)}.",
                 "Compare MANAGEMENT_ORG_ID, MANAGEMENT_ENV, MANAGEMENT_REGION and"
                 " MANAGEMENT_BASE_URL with your account documentation.",
             )
@@ -196,7 +197,7 @@ class ManagementKeyCheck(Check):
             return self.unknown("The service asks us to wait before the next call (429).")
         return self.problem(
             f"{settings.MANAGEMENT_BASE_URL} does not answer as the management interface:"
-            f" {trouble(answer)}.",
+            f" {describe(answer)}.",
             "Check MANAGEMENT_BASE_URL, and the firewall of this machine.",
         )
 
@@ -207,17 +208,17 @@ class ClockCheck(Check):
     title = "Clocks"
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
-        if answers.accepted is None:
+        if answers.accepted_key is None:
             return self.unknown("The service has not shown its time.")
-        page = answers.accepted.page
+        page = answers.accepted_key.page
         if page.server_date is None:
             return self.unknown("The answers of the service carry no time.")
         ahead = (page.server_date - page.asked_at).total_seconds()
-        if abs(ahead) <= OFF:
+        if abs(ahead) <= MAX_CLOCK_OFFSET:
             return self.ok("The service's clock and ours agree within a minute.")
         way = "ahead of" if ahead > 0 else "behind"
         return self.problem(
-            f"The service's clock is {spoken(abs(ahead))} {way} ours.",
+            f"The service's clock is {format_duration(abs(ahead))} {way} ours.",
             "Compare the clock of this machine with a time server (timedatectl). If ours is right,"
             " report it to the service. Beyond 5 minutes, deliveries of webhooks are refused.",
         )
@@ -237,7 +238,7 @@ class RateLimitCheck(Check):
             wait = max(error.retry_after for error in answers.limited)
             return self.problem(
                 f"The service answered just now that it is asked too often (429): wait"
-                f" {spoken(wait)}.",
+                f" {format_duration(wait)}.",
                 ASK_LESS,
             )
         runs = SyncRun.objects.filter(state=SyncRun.State.DUE, error__startswith=LIMITED)

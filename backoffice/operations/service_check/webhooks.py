@@ -15,9 +15,9 @@ from django.http.request import validate_host
 from django.urls import reverse
 
 from backoffice.core import service_team
-from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, trouble
+from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, describe
 from backoffice.operations.service_check.findings import Check, CheckFinding
-from backoffice.operations.status import spoken
+from backoffice.operations.status import format_duration
 from backoffice.service import Record, errors, signing
 from backoffice.service.management import Webhook
 from orders.models import Order
@@ -85,7 +85,7 @@ class EndpointCheck(Check):
         if endpoints is None:
             return self.unknown(NO_KEY, f"At the service, the endpoint must be {address()}")
         if isinstance(endpoints, errors.ServiceError):
-            return self.unknown(f"The service does not list its endpoints: {trouble(endpoints)}.")
+            return self.unknown(f"The service does not list its endpoints: {describe(endpoints)}.")
         endpoint = endpoint_of(endpoints)
         if endpoint is None:
             others = f" It has {len(endpoints)} that lead elsewhere." if endpoints else ""
@@ -122,24 +122,28 @@ class SecretCheck(Check):
     title = "Webhook secret"
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
-        endpoints, managed, team = answers.endpoints, answers.managed, answers.team
-        if endpoints is None or managed is None or team is None:
+        endpoints, management_key, team = (
+            answers.endpoints,
+            answers.management_key,
+            answers.team,
+        )
+        if endpoints is None or management_key is None or team is None:
             return self.unknown(NO_KEY, "The test event below shows whether the secret is right.")
         endpoint = None if isinstance(endpoints, errors.ServiceError) else endpoint_of(endpoints)
         if endpoint is None:
             return self.unknown("There is no endpoint whose secret could be compared.")
         key = endpoint.id
-        answer = answers.attempt(lambda: managed.client.management.webhook_secret(team, key))
+        answer = answers.attempt(lambda: management_key.client.management.webhook_secret(team, key))
         if not isinstance(answer, Record):
-            return self.unknown(f"The service does not show the secret: {trouble(answer)}.")
-        theirs = answer.data.name
-        if not theirs:
+            return self.unknown(f"The service does not show the secret: {describe(answer)}.")
+        endpoint_secret = answer.data.name
+        if not endpoint_secret:
             return self.unknown("The service shows a secret of a form that is not known here.")
         secret_names = [secret.name for secret in signing.read_secrets(settings.WEBHOOK_SECRETS)]
-        if theirs in secret_names:
-            return self.ok(f"The endpoint signs with secret {theirs}, which is set here.")
+        if endpoint_secret in secret_names:
+            return self.ok(f"The endpoint signs with secret {endpoint_secret}, which is set here.")
         return self.problem(
-            f"The endpoint signs with secret {theirs}, and WEBHOOK_SECRETS has"
+            f"The endpoint signs with secret {endpoint_secret}, and WEBHOOK_SECRETS has"
             f" {', '.join(secret_names)}. Every delivery is refused.",
             f"{MEND_SECRETS} web. While a secret is rotated, set both, comma separated.",
         )
@@ -174,25 +178,25 @@ def resend_event(answers: ServiceAnswers, order: Order | None) -> ResentEvent:
     """
     if order is None:
         raise CannotSend("There is no order here yet whose event could be sent again.")
-    if answers.accepted is None:
-        raise CannotSend(f"{trouble_of_key(answers)} No event can be asked for.")
-    client, order_id = answers.accepted.client, order.pk
+    if answers.accepted_key is None:
+        raise CannotSend(f"{describe_key_error(answers)} No event can be asked for.")
+    client, order_id = answers.accepted_key.client, order.pk
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (asked_at,) = cursor.fetchone()
     answer = answers.attempt(lambda: client.orders.resend_events([order_id]))
     if isinstance(answer, errors.ServiceError):
-        raise CannotSend(f"The service did not send an event again: {trouble(answer)}.")
+        raise CannotSend(f"The service did not send an event again: {describe(answer)}.")
     if order_id not in answer.data.order_ids:
         raise CannotSend("The service sent no event again: it has no endpoint that takes it.")
     return ResentEvent(order_id, asked_at)
 
 
-def trouble_of_key(answers: ServiceAnswers) -> str:
-    answer = answers.users
+def describe_key_error(answers: ServiceAnswers) -> str:
+    answer = answers.users_page
     if isinstance(answer, errors.Denied) or not isinstance(answer, errors.ServiceError):
         return NOT_ACCEPTED
-    return f"The service does not answer: {trouble(answer)}."
+    return f"The service does not answer: {describe(answer)}."
 
 
 class DeliveryCheck(Check):
@@ -213,10 +217,10 @@ class DeliveryCheck(Check):
                 self.why_not or "No test event was sent.",
                 "" if self.why_not else "Send one, and see whether it arrives.",
             )
-        came = Event.objects.filter(
+        events = Event.objects.filter(
             subject_id=str(sent.order_id), last_received_at__gte=sent.asked_at
         )
-        arrived = came.order_by("-pk").values_list("last_received_at", "key_id").first()
+        arrived = events.order_by("-pk").values_list("last_received_at", "key_id").first()
         if arrived is not None:
             seconds = max(0.0, (arrived[0] - sent.asked_at).total_seconds())
             return self.ok(
@@ -229,7 +233,7 @@ class DeliveryCheck(Check):
         if waited < WAIT_SECONDS:
             return self.unknown(f"Waiting for it since {waited:.0f} s.", is_pending=True)
         return self.problem(
-            f"No delivery arrived within {spoken(WAIT_SECONDS)}.",
+            f"No delivery arrived within {format_duration(WAIT_SECONDS)}.",
             f"Check at the service that the endpoint is {address()} and switched on; that this"
             " address is reached from outside, without a redirect and with a certificate that"
             " everybody trusts; and that web is running.",

@@ -31,7 +31,7 @@ def health_status(request: HttpRequest) -> JsonResponse:
 
     For monitors that send `Authorization: Bearer HEALTH_TOKEN`, and for staff with system.view.
     """
-    if not _bears(request, settings.HEALTH_TOKEN) and not _may_see(request):
+    if not _has_bearer_token(request, settings.HEALTH_TOKEN) and not _may_see(request):
         return JsonResponse(
             {"status": "unauthorized"}, status=401, headers={"WWW-Authenticate": "Bearer"}
         )
@@ -69,12 +69,12 @@ def prometheus(request: HttpRequest) -> HttpResponse:
     """
     if not settings.METRICS_TOKEN and not settings.LOCAL:
         raise Http404
-    if settings.METRICS_TOKEN and not _bears(request, settings.METRICS_TOKEN):
+    if settings.METRICS_TOKEN and not _has_bearer_token(request, settings.METRICS_TOKEN):
         return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
     return HttpResponse(metrics.text(), content_type=CONTENT_TYPE_LATEST)
 
 
-def _bears(request: HttpRequest, token: str) -> bool:
+def _has_bearer_token(request: HttpRequest, token: str) -> bool:
     scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
     sent_token = sent.strip().encode()
     return bool(token) and scheme == "Bearer" and hmac.compare_digest(sent_token, token.encode())
@@ -162,5 +162,5 @@ def _figure(name: str, value: status.Figure) -> str:
     if isinstance(value, float):
         if name.startswith("oldest") and not value:
             return "none"
-        return f"{value * 1000:.1f} ms" if abs(value) < 1 else status.spoken(value)
+        return f"{value * 1000:.1f} ms" if abs(value) < 1 else status.format_duration(value)
     return f"{value:,}"

@@ -99,7 +99,7 @@ def _row(synced_list: sync_health.SyncedListHealth, now: datetime) -> dict[str, 
         "scope": scope,
         "as_of": synced_list.as_of,
         "late": synced_list.late(now),
-        "every": _spoken(synced_list.every.total_seconds()),
+        "every": _format_duration(synced_list.every.total_seconds()),
     }
 
 
@@ -112,12 +112,12 @@ def _run_context(run: SyncRun, now: datetime) -> dict[str, object]:
         "glyph": glyph,
         "word": word,
         "open": run.state in (SyncRun.State.DUE, SyncRun.State.RUNNING),
-        "took": _spoken(length.total_seconds()) if length is not None else "",
+        "took": _format_duration(length.total_seconds()) if length is not None else "",
         "rate": sync_health.rate(run, now),
     }
 
 
-def _spoken(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """Format a duration in its largest unit: `0.4 s`, `30 s`, `15 min`, `24 h`."""
     if seconds < 10:
         return f"{seconds:.1f} s" if seconds >= 0.1 else "under 0.1 s"

@@ -18,7 +18,7 @@ from backoffice.accounts.access import requires
 from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.audit.recording import record_entry
 from backoffice.core import service_team
-from backoffice.operations.service_check.answers import ServiceAnswers, trouble
+from backoffice.operations.service_check.answers import ServiceAnswers, describe
 from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, SwitchForm
 from backoffice.operations.service_check.views.check import PAGE_SECONDS
 from backoffice.operations.service_check.webhooks import ListedEndpoint, listed_endpoints
@@ -109,15 +109,15 @@ def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
         return redirect("operations:service-check")
     record_entry(request, "view", "webhook secret", ids=[endpoint_id])
     with ServiceAnswers(PAGE_SECONDS) as answers:
-        managed = answers.managed
-        if managed is None:
+        management_key = answers.management_key
+        if management_key is None:
             messages.warning(request, "The service accepts no management key of ours.")
             return redirect("operations:service-check")
         answer = answers.attempt(
-            lambda: managed.client.management.webhook_secret(team, endpoint_id)
+            lambda: management_key.client.management.webhook_secret(team, endpoint_id)
         )
     if not isinstance(answer, Record):
-        messages.warning(request, f"The service does not show the secret: {trouble(answer)}.")
+        messages.warning(request, f"The service does not show the secret: {describe(answer)}.")
         return redirect("operations:service-check")
     context = {"endpoint_id": endpoint_id, "secret": answer.data.key, "name": answer.data.name}
     return render(request, "operations/endpoint_secret.html", context)
