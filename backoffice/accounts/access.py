@@ -121,6 +121,12 @@ SIGNED_IN: Final = "signed in"
 View = TypeVar("View", bound=Callable[..., object])
 
 
+def staff_user(request: HttpRequest) -> User:
+    """Return the user of a request that an access decorator has let pass."""
+    assert isinstance(request.user, User)
+    return request.user
+
+
 def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
     """Return the roles of a user, which the user object of a request remembers.
 

@@ -31,7 +31,7 @@ class User(AbstractUser):
         return super().get_full_name() or self.get_username()
 
     def set_password(self, raw_password: str | None) -> None:
-        """Set a password that the user chose; `first_passwords.give` marks temporary ones."""
+        """Set a password that the user chose; `first_passwords.issue` marks temporary ones."""
         super().set_password(raw_password)
         self.first_password_until = None
 

@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice.accounts.access import may, requires, signed_in
+from backoffice.accounts.access import may, requires, signed_in, staff_user
 from backoffice.audit import entry_list, retention, seals
 from backoffice.audit.entry_list import AUDIT_LIST, OWN_COLUMNS
 from backoffice.audit.forms import AuditReviewForm
@@ -23,7 +23,6 @@ from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSe
 from backoffice.audit.recording import kind_label, record_action, record_list, record_view
 from backoffice.outbox.enqueueing import wake_worker
 from backoffice.pages.lists.context import ListContext
-from backoffice.pages.lists.definition import staff_user
 from backoffice.pages.lists.fields import response_status
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position

@@ -154,7 +154,7 @@ class UnknownValue(models.Model):
             models.UniqueConstraint(fields=["vocabulary", "value"], name="unknown_value_once")
         ]
         indexes = [
-            # Readers: session.Staff on every page, vocabulary.decisions
+            # Readers: accounts.backend on every page, vocabulary.decisions
             models.Index(
                 fields=["decision"], condition=Q(decision__gt=0), name="unknown_value_decided"
             ),

@@ -9,7 +9,7 @@ from django.db.models import Max
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice.accounts.models import User
+from backoffice.accounts.access import staff_user
 from backoffice.audit.recording import record_change
 from backoffice.core.models import UnknownValue
 
@@ -40,9 +40,8 @@ def decide(
         if (row.bucket, row.label) == (bucket, label):
             return
         last = UnknownValue.objects.aggregate(last=Max("decision"))["last"]
-        assert isinstance(request.user, User)
         row.bucket, row.label, row.decision = bucket, label, last + 1
-        row.decided_at, row.decided_by = timezone.now(), request.user
+        row.decided_at, row.decided_by = timezone.now(), staff_user(request)
         row.spread_at, row.moved = None, 0
         row.save()
         record_change(

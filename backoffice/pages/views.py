@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice.accounts.access import signed_in
+from backoffice.accounts.access import signed_in, staff_user
 from backoffice.accounts.models import User
 from backoffice.accounts.views.sign_in import set_theme_cookie
 from backoffice.core.request_ids import request_id_of
@@ -50,8 +50,7 @@ def live(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def preferences(request: HttpRequest) -> HttpResponse:
     """Show and save the preferences. They apply from the next page on."""
-    user = request.user
-    assert isinstance(user, User)
+    user = staff_user(request)
     if request.method != "POST":
         initial = {name: getattr(user, name) for name in PreferencesForm.base_fields}
         return _preferences_page(request, PreferencesForm(initial=initial))

@@ -19,7 +19,7 @@ from django.db.models.functions import Lower
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice.accounts.access import roles_with
+from backoffice.accounts.access import roles_with, staff_user
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_action, record_change
 from backoffice.team.models import (
@@ -68,7 +68,7 @@ def add_note(
 
     Raise EmptyNote or NoteTooLong.
     """
-    about, author = make_subject(subject_type, subject_id, patient_id), _user(request)
+    about, author = make_subject(subject_type, subject_id, patient_id), staff_user(request)
     text = _clean_text(text)
     if not text:
         raise EmptyNote
@@ -128,7 +128,7 @@ def assign(
     Raises AlreadyAssigned if another active account has it and `take` is not set, or if its
     assignee is not the account `shown_assignee` that the page showed.
     """
-    about, by = make_subject(subject_type, subject_id, patient_id), _user(request)
+    about, by = make_subject(subject_type, subject_id, patient_id), staff_user(request)
     with transaction.atomic():
         assignment = Assignment(
             subject_type=about.type,
@@ -182,7 +182,7 @@ def release(request: HttpRequest, subject_type: str, subject_id: object) -> bool
 def _record_assignment_change(
     request: HttpRequest, row: Assignment, before: User | None, after: User | None
 ) -> None:
-    by = _user(request)
+    by = staff_user(request)
     change = AssignmentChange.objects.create(
         subject_type=row.subject_type,
         subject_id=row.subject_id,
@@ -225,7 +225,7 @@ def record_contact(
             subject_id=about.id,
             outcome=outcome,
             note=_clean_text(note)[:MAX_NOTE_LENGTH],
-            by=_user(request),
+            by=staff_user(request),
             next_due_at=next_due_at,
         )
         record_action(request, "contact", [row.pk, about.id], [patient_id])
@@ -268,11 +268,6 @@ def notify(
         for pk in people
     ]
     return len(Notification.objects.bulk_create(rows, ignore_conflicts=True))
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user
 
 
 def _clean_text(text: str) -> str:

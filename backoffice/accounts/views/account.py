@@ -15,8 +15,8 @@ from django.utils.crypto import salted_hmac
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts import second_factor
-from backoffice.accounts.access import signed_in
-from backoffice.accounts.models import StaffSession, User
+from backoffice.accounts.access import signed_in, staff_user
+from backoffice.accounts.models import StaffSession
 from backoffice.accounts.passwords import other_sessions
 from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.audit.recording import record_action
@@ -42,8 +42,7 @@ _SYSTEMS: Final = {
 @signed_in
 @require_safe
 def account(request: HttpRequest) -> HttpResponse:
-    user = request.user
-    assert isinstance(user, User)
+    user = staff_user(request)
     rows = StaffSession.objects.filter(user=user, expire_date__gt=timezone.now())
     current_key = request.session.session_key
     sessions = [
@@ -63,8 +62,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def end_sessions(request: HttpRequest) -> HttpResponse:
     """Confirm, then end the session in `session`, or all other sessions of the user."""
-    user = request.user
-    assert isinstance(user, User)
+    user = staff_user(request)
     rows = other_sessions(user.pk, request)
     chosen_id = request.GET.get("session", "")
     if chosen_id:

@@ -28,9 +28,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts import emails, recovery_codes, second_factor
-from backoffice.accounts.access import public, signed_in
+from backoffice.accounts.access import public, signed_in, staff_user
 from backoffice.accounts.adapter import record_refusal
-from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import allow_before_second_factor
 from backoffice.audit.recording import record_action
 
@@ -42,8 +41,7 @@ _PASSKEY_FAILED: Final = "That did not work. Try again, or use another way."
 @require_safe
 def set_up(request: HttpRequest) -> HttpResponse:
     """Show how to set up a second factor to people who must have one."""
-    user = request.user
-    assert isinstance(user, User)
+    user = staff_user(request)
     if second_factor.is_unverified(request):
         return redirect(f"{reverse('mfa_reauthenticate')}?next=/")
     return render(
@@ -84,8 +82,7 @@ class _ReauthenticateByPassword(ReauthenticateView):
     template_name = "accounts/prove.html"
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        user = request.user
-        assert isinstance(user, User)
+        user = staff_user(request)
         if not user.has_usable_password() and not is_mfa_enabled(user):
             context = {"provider": settings.OIDC_NAME, "next": self.get_next_url() or "/"}
             return render(request, "accounts/prove_at_provider.html", context)
@@ -119,8 +116,7 @@ class _FactorChangeMixin:
     change_label: ClassVar[str]
 
     def form_valid(self, form: Any) -> HttpResponse:
-        request, user = self.request, self.request.user
-        assert isinstance(user, User)
+        request, user = self.request, staff_user(self.request)
         with transaction.atomic(durable=True):
             response: HttpResponse = super().form_valid(form)  # type: ignore[misc]
             record_action(request, "second factor", [user.pk], (), self.change_label)

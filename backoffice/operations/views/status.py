@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from backoffice.accounts import second_factor
-from backoffice.accounts.access import may, public, requires
+from backoffice.accounts.access import may, public, requires, staff_user
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry
 from backoffice.core import heartbeats
@@ -97,9 +97,8 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_POST
 def release(request: HttpRequest) -> HttpResponseBase:
     """Release the hold on sending after a restore."""
-    assert isinstance(request.user, User)
     record_entry(request, "change", "hold", ids=["released"])
-    if heartbeats.release_hold(request.user.pk):
+    if heartbeats.release_hold(staff_user(request).pk):
         messages.success(request, "Sending goes on. What waits is sent from now.")
     else:
         messages.info(request, "Sending was not on hold any more.")

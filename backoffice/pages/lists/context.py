@@ -9,11 +9,12 @@ from uuid import UUID
 
 from django.http import HttpRequest, QueryDict
 
+from backoffice.accounts.access import staff_user
 from backoffice.core.encryption.url_tokens import encrypted_query
 from backoffice.core.prepared_queries import columns, read
 from backoffice.core.urls import build_query
 from backoffice.pages.lists import saved_views as saving
-from backoffice.pages.lists.definition import BulkPage, Column, ListPage, staff_user
+from backoffice.pages.lists.definition import BulkPage, Column, ListPage
 from backoffice.pages.lists.forms import PLACE, SIZE, SIZES, FilterForm, filters_in
 from backoffice.pages.models import BulkRun, ListChoice, SavedView
 from backoffice.pages.paging.counts import Count

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, QueryDict
+from django.http import QueryDict
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from backoffice.accounts.access import may
-from backoffice.accounts.models import User
 from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.core.urls import page_url
 from backoffice.pages.lists.forms import FilterForm
@@ -156,8 +155,3 @@ class ListPage:
 
     def bulk_pages_for(self, user: Any) -> tuple[BulkPage, ...]:
         return tuple(page for page in self.bulk_pages if may(user, *page.needs))
-
-
-def staff_user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

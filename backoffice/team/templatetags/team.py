@@ -46,13 +46,13 @@ def notes_on(
     patient_id: UUID | None = None,
 ) -> dict[str, object]:
     """Render the notes and calls about a record, newest first, and a form to add a note."""
-    about = make_subject(subject_type, subject_id, patient_id)
-    return notes_context(context.get("request"), about, next_page=_current_url(context))
+    subject = make_subject(subject_type, subject_id, patient_id)
+    return notes_context(context.get("request"), subject, next_page=_current_url(context))
 
 
 def notes_context(
     request: HttpRequest | None,
-    about: Subject,
+    subject: Subject,
     *,
     next_page: str,
     typed: str = "",
@@ -65,11 +65,11 @@ def notes_context(
     """
     if request is None or not may(request.user, "patients.view"):
         return {"hidden": True}
-    notes = notes_and_calls(about, sees_results=may(request.user, "results.view"))
+    notes = notes_and_calls(subject, sees_results=may(request.user, "results.view"))
     return {
         "request": request,
-        "key": f"{about.type}-{about.id}",
-        "about": about.signed(),
+        "key": f"{subject.type}-{subject.id}",
+        "about": subject.signed(),
         "newest": notes[:SHOWN_NOTES],
         "older": notes[SHOWN_NOTES:],
         "may_write": may(request.user, "notes.write"),
@@ -89,21 +89,21 @@ def assigned(
     patient_id: UUID | None = None,
 ) -> dict[str, object]:
     """Render the assignee of a record, with buttons to change it. One query."""
-    about = make_subject(subject_type, subject_id, patient_id)
-    return assigned_context(context.get("request"), about, next_page=_current_url(context))
+    subject = make_subject(subject_type, subject_id, patient_id)
+    return assigned_context(context.get("request"), subject, next_page=_current_url(context))
 
 
 def assigned_context(
-    request: HttpRequest | None, about: Subject, *, next_page: str, message: str = ""
+    request: HttpRequest | None, subject: Subject, *, next_page: str, message: str = ""
 ) -> dict[str, object]:
     """Return the context of `team/_assigned.html`."""
     if request is None:
         return {"hidden": True}
-    row = assignment_of(about)
+    row = assignment_of(subject)
     return {
         "request": request,
-        "key": f"{about.type}-{about.id}",
-        "about": about.signed(),
+        "key": f"{subject.type}-{subject.id}",
+        "about": subject.signed(),
         "row": row,
         "mine": row is not None and row.user_id == request.user.pk,
         "may_write": may(request.user, "notes.write"),

@@ -13,8 +13,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice.accounts.access import requires
-from backoffice.accounts.models import User
+from backoffice.accounts.access import requires, staff_user
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from backoffice.team.models import MailChoice, Notification
 from backoffice.team.notification_kinds import NOTIFICATION_KINDS
@@ -107,8 +106,7 @@ def mark_seen(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def mail_choices(request: HttpRequest) -> HttpResponse:
     """Choose which notifications are mailed."""
-    user = request.user
-    assert isinstance(user, User)
+    user = staff_user(request)
     if request.method == "POST":
         MailChoice.objects.replace(user, request.POST.getlist("kind"), NOTIFICATION_KINDS)
         return redirect("team:notifications")

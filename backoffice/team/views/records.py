@@ -13,8 +13,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice.accounts.access import may, requires
-from backoffice.accounts.models import User
+from backoffice.accounts.access import may, requires, staff_user
 from backoffice.audit.recording import record_view
 from backoffice.core.time_formats import ago
 from backoffice.team import actions
@@ -30,10 +29,10 @@ NOTE_TOO_LONG = f"A note has at most {actions.MAX_NOTE_LENGTH:,} characters. Wri
 @require_POST
 def write_note(request: HttpRequest) -> HttpResponse:
     """Add a note to a record. After an error, the form keeps the typed text."""
-    about, text = _subject_of(request), request.POST.get("text", "")
+    subject, text = _subject_of(request), request.POST.get("text", "")
     error = message = ""
     try:
-        row = actions.add_note(request, about.type, about.id, text, about.patient_id)
+        row = actions.add_note(request, subject.type, subject.id, text, subject.patient_id)
     except actions.EmptyNote:
         error = EMPTY_NOTE
     except actions.NoteTooLong:
@@ -45,7 +44,7 @@ def write_note(request: HttpRequest) -> HttpResponse:
         )
     context = notes_context(
         request,
-        about,
+        subject,
         next_page=_return_url(request),
         typed=text if error else "",
         error=error,
@@ -54,28 +53,27 @@ def write_note(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
         return render(request, "team/_notes.html", context)
     if error:
-        page = {"word": subject_label(about.type), "back": _return_url(request), "notes": context}
+        page = {"word": subject_label(subject.type), "back": _return_url(request), "notes": context}
         return render(request, "team/note.html", page, status=400)
     if message:
         messages.warning(request, message)
-    return redirect(f"{_return_url(request)}#notes-{about.type}-{about.id}")
+    return redirect(f"{_return_url(request)}#notes-{subject.type}-{subject.id}")
 
 
 @requires("notes.write")
 @require_POST
 def assign_to_me(request: HttpRequest) -> HttpResponse:
     """Assign a record to the user. Replace only the assignee that the page showed."""
-    about = _subject_of(request)
-    assert isinstance(request.user, User)
+    subject = _subject_of(request)
     shown_assignee = request.POST.get("seen", "")
     message = ""
     try:
         actions.assign(
             request,
-            about.type,
-            about.id,
-            request.user,
-            about.patient_id,
+            subject.type,
+            subject.id,
+            staff_user(request),
+            subject.patient_id,
             take=bool(shown_assignee),
             shown_assignee=int(shown_assignee)
             if shown_assignee.isascii() and shown_assignee.isdigit() and len(shown_assignee) < 10
@@ -83,40 +81,40 @@ def assign_to_me(request: HttpRequest) -> HttpResponse:
         )
     except actions.AlreadyAssigned as error:
         message = _already_assigned_message(error)
-    return _assignment_response(request, about, message)
+    return _assignment_response(request, subject, message)
 
 
 @requires("notes.write")
 @require_POST
 def release(request: HttpRequest) -> HttpResponse:
     """End the assignment of a record."""
-    about = _subject_of(request)
+    subject = _subject_of(request)
     message = (
-        "" if actions.release(request, about.type, about.id) else "Nobody was on this any more."
+        "" if actions.release(request, subject.type, subject.id) else "Nobody was on this any more."
     )
-    return _assignment_response(request, about, message)
+    return _assignment_response(request, subject, message)
 
 
 @requires("notes.write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def assign_to_colleague(request: HttpRequest) -> HttpResponse:
     """Assign a record to a chosen colleague."""
-    about = _subject_of(request)
+    subject = _subject_of(request)
     people = list(actions.colleagues().order_by("first_name", "last_name", "username"))
     error = ""
     if request.method == "POST":
         chosen = {str(user.pk): user for user in people}.get(request.POST.get("user", ""))
         if chosen is not None:
-            actions.assign(request, about.type, about.id, chosen, about.patient_id, take=True)
-            return _assignment_response(request, about, "")
+            actions.assign(request, subject.type, subject.id, chosen, subject.patient_id, take=True)
+            return _assignment_response(request, subject, "")
         error = "Choose a colleague."
     context = {
-        "about": about.signed(),
-        "word": subject_label(about.type),
+        "about": subject.signed(),
+        "word": subject_label(subject.type),
         "people": people,
         "next_page": _return_url(request),
         "error": error,
-        "key": f"{about.type}-{about.id}",
+        "key": f"{subject.type}-{subject.id}",
     }
     if request.headers.get("HX-Request") == "true":
         return render(request, "team/_give.html", context)
@@ -127,21 +125,23 @@ def assign_to_colleague(request: HttpRequest) -> HttpResponse:
 @require_safe
 def changes(request: HttpRequest) -> HttpResponse:
     """Show the change log of a record, as a fragment or as a page of its own."""
-    about = _subject_of(request)
-    record_view(request, "changes", [about.id], [about.patient_id])
+    subject = _subject_of(request)
+    record_view(request, "changes", [subject.id], [subject.patient_id])
     context = {
-        "changes": change_log(about, sees_results=may(request.user, "results.view")),
+        "changes": change_log(subject, sees_results=may(request.user, "results.view")),
         "most": MAX_CHANGES,
-        "word": subject_label(about.type),
-        "url": subject_url(about.type, about.id),
+        "word": subject_label(subject.type),
+        "url": subject_url(subject.type, subject.id),
     }
     part = request.headers.get("HX-Request") == "true"
     return render(request, "team/_changes.html" if part else "team/changes.html", context)
 
 
-def _assignment_response(request: HttpRequest, about: Subject, message: str) -> HttpResponse:
+def _assignment_response(request: HttpRequest, subject: Subject, message: str) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
-        context = assigned_context(request, about, next_page=_return_url(request), message=message)
+        context = assigned_context(
+            request, subject, next_page=_return_url(request), message=message
+        )
         return render(request, "team/_assigned.html", context)
     if message:
         messages.warning(request, message)
@@ -172,5 +172,5 @@ def _return_url(request: HttpRequest) -> str:
     next_url = request.POST.get("next") or request.GET.get("next", "")
     if next_url.startswith("/") and url_has_allowed_host_and_scheme(next_url, None):
         return next_url
-    about = _subject_of(request)
-    return subject_url(about.type, about.id) or "/"
+    subject = _subject_of(request)
+    return subject_url(subject.type, subject.id) or "/"

@@ -11,12 +11,11 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice.accounts.access import may, requires
+from backoffice.accounts.access import may, requires, staff_user
 from backoffice.audit.recording import record_list
 from backoffice.core.encryption.encrypted_fields import is_unreadable
 from backoffice.core.urls import build_query
 from backoffice.outbox import enqueueing
-from backoffice.pages.lists.definition import staff_user
 from backoffice.pages.lists.views.saved_views import selected_keys, selected_rows
 from orders.documents import printing
 from orders.documents.forms import PrintForm

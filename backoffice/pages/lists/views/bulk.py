@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from backoffice.accounts.access import may
+from backoffice.accounts.access import may, staff_user
 from backoffice.audit.recording import record_list
 from backoffice.core.urls import build_query
 from backoffice.outbox import enqueueing
@@ -27,7 +27,7 @@ from backoffice.pages.lists.bulk import (
     start_run,
     stop_run,
 )
-from backoffice.pages.lists.definition import ListPage, staff_user
+from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.views.saved_views import selected_keys, selected_rows
 from backoffice.pages.models import BulkRow, BulkRun
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position

@@ -12,10 +12,11 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Qu
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from backoffice.accounts.access import staff_user
 from backoffice.core.urls import build_query
 from backoffice.pages.lists import saved_views as saved
 from backoffice.pages.lists.context import DENSITIES, OWN, ListContext, url_of_view
-from backoffice.pages.lists.definition import ListPage, staff_user
+from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.export import download
 from backoffice.pages.lists.forms import SIZES, FilterForm, filters_in
 from backoffice.pages.models import ListChoice, SavedView
