@@ -19,9 +19,9 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.core import service_client
-from backoffice.management.commands import reviewed_elsewhere
 from backoffice.sync.lookups import run_due_lookups, schedule_lookups
 from orders.models import Delegation, Order, ResultVersion, Review, Signature
+from orders.results import reviewed_elsewhere
 from orders.results.sign_off import active_delegation, delegation_obstacles
 from orders.rules.result_identity import current_identity
 from orders.sync import LOOKUP_TYPES as OF_ORDERS

@@ -22,11 +22,11 @@ from backoffice.accounts.models import User
 from backoffice.audit.recording import record_follow_up
 from backoffice.core.vocabulary import NEEDS_ACTION
 from backoffice.devtools.progress import SyncProgress
-from backoffice.management.commands.reviewed_elsewhere import sign
 from orders.exceptions.cards import HANDLED
 from orders.models import Handling, Order, Review
 from orders.models.review import OPEN_CRITICAL, READ_BACK
 from orders.results import critical_calls, sign_off
+from orders.results.reviewed_elsewhere import sign
 
 NIGHT: Final = timedelta(hours=12)
 TROUBLE: Final = timedelta(days=2)
