@@ -13,8 +13,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from backoffice.accounts.access import requires
-from backoffice.pages.lists.definition import staff_user
+from backoffice.accounts.access import requires, staff_user
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from labs.account_catalogs import compare_markers, compare_tests

@@ -11,11 +11,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from backoffice.accounts.access import requires
+from backoffice.accounts.access import requires, staff_user
 from backoffice.audit.recording import record_action, record_view
 from backoffice.outbox.enqueueing import was_already_sent
 from backoffice.outbox.models import CommandRecord
-from backoffice.pages.lists.definition import staff_user
 from patients.commands import MakeConnectLink
 from patients.commands.links import newest_link_request
 from patients.connection_forms import ConnectForm

@@ -8,12 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from backoffice.accounts.access import requires
+from backoffice.accounts.access import requires, staff_user
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_list
 from backoffice.core.encryption.url_tokens import encrypt_address, redirect_to_list
 from backoffice.pages.lists.context import ListContext
-from backoffice.pages.lists.definition import staff_user
 from backoffice.pages.paging.counts import COUNT_CAP, Count
 from backoffice.pages.paging.pages import Page, PagePosition, page_position
 from backoffice.pages.paging.row_query import QUICK_PLAN, match_rows

@@ -13,13 +13,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice.accounts.access import may, requires
+from backoffice.accounts.access import may, requires, staff_user
 from backoffice.audit import patient_viewers
 from backoffice.audit.entry_list import AUDIT_LIST, COLUMNS
 from backoffice.audit.recording import record_action, record_entry, record_view
 from backoffice.core.prepared_queries import prepared
 from backoffice.mirror.models import AS_RECEIVED
-from backoffice.pages.lists.definition import staff_user
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from patients.actions import patient_actions
 from patients.models import Demographics, DifferentPeople, Insurance, Patient

@@ -12,14 +12,13 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice.accounts.access import requires
+from backoffice.accounts.access import requires, staff_user
 from backoffice.audit.recording import record_view
 from backoffice.core import service_client
 from backoffice.outbox.command import Command
 from backoffice.outbox.enqueueing import WRITTEN
 from backoffice.outbox.forms import CommandForm, resubmitted_command
 from backoffice.outbox.models import CommandRecord
-from backoffice.pages.lists.definition import staff_user
 from backoffice.service import errors
 from patients import drafts
 from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo
