@@ -51,7 +51,7 @@ class CountryField(forms.CharField):
 
 
 def check_place(
-    data: Mapping[str, Any], prefix: str, add_error: Callable[[str, str], None]
+    data: Mapping[str, str], prefix: str, add_error: Callable[[str, str], None]
 ) -> None:
     """Check state and ZIP code of an address where the US postal service delivers."""
     if (data.get(f"{prefix}country") or US) not in US_MAIL:

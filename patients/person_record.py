@@ -10,7 +10,7 @@ import copy
 import hashlib
 from collections.abc import Collection, Mapping
 from datetime import date
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -76,7 +76,7 @@ def _line(address: JsonObject, name: str) -> str:
 
 
 def person_body(
-    record: JsonObject, data: Mapping[str, Any], changed: Collection[str]
+    record: JsonObject, data: Mapping[str, object], changed: Collection[str]
 ) -> JsonObject:
     """Return `record` with the `changed` fields of `data`, and the fields that it lacks."""
     body = copy.deepcopy(record)
@@ -113,7 +113,7 @@ def _set_value(
     body: JsonObject,
     path: tuple[str, ...],
     name: str,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     changed: Collection[str],
 ) -> None:
     *parents, key = path

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from datetime import date
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -41,6 +41,7 @@ from patients.models import Demographics, Patient
 from patients.person_record import PATHS, PROXY_NAMES, lives_with_patient, person_body
 from patients.references import UnusableReference, clean_reference, new_reference
 
+FormValue: TypeAlias = str | bool | date | None
 ADULT_AGE: Final = 18
 MAX_AGE: Final = 130
 
@@ -109,15 +110,15 @@ class PersonForm(BlockForm):
         """
         super().__init__(*args, **more)
         self.record: JsonObject = on_record.record_at() if on_record else {}
-        self.stored: dict[str, Any] = displayed_values(on_record) if on_record else {}
+        self.stored: dict[str, FormValue] = displayed_values(on_record) if on_record else {}
         for name in OPEN_CHOICES:
             field, value = self.fields[name], self.stored.get(name)
             assert isinstance(field, forms.ChoiceField)
             if value and not field.valid_value(value):
-                field.choices = [*choices_of(field), (value, value)]
+                field.choices = [*choices_of(field), (value, str(value))]
 
     @cached_property
-    def unchanged(self) -> dict[str, Any]:
+    def unchanged(self) -> dict[str, FormValue]:
         """Return the fields that still have the value that the person saw, with these values."""
         if not self.is_bound or not self.stored:
             return {}
@@ -131,7 +132,7 @@ class PersonForm(BlockForm):
     def changed(self) -> set[str]:
         return set(PATHS) - self.unchanged.keys() | ({"proxy_same_address"} - self.unchanged.keys())
 
-    def _before(self) -> dict[str, Any]:
+    def _before(self) -> dict[str, FormValue]:
         """Return the values that the person saw, or the current ones if the form has none."""
         try:
             values = json.loads(self.data.get("before") or "{}")
@@ -367,7 +368,7 @@ def encode_before(values: Mapping[str, object]) -> str:
     return json.dumps(values, default=str)
 
 
-def displayed_values(person: Demographics) -> dict[str, Any]:
+def displayed_values(person: Demographics) -> dict[str, FormValue]:
     """Return the values that a form shows for stored details."""
     proxy, home = person.record_at("medical_proxy"), person.record_at("address")
     together = lives_with_patient(person.record_at())

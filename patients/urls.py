@@ -4,23 +4,22 @@ from django.urls import path
 
 from backoffice.pages.lists.urls import list_urls
 from patients.patient_list import PATIENTS
-from patients.views import connections, duplicates, patient_list, records
-from patients.views import registration as registering
+from patients.views import connections, duplicates, patient_list, payors, records, registration
 
 app_name = "patients"
 
 urlpatterns = [
     path("", patient_list.patient_list, name="list"),
     *list_urls(PATIENTS),
-    path("register/", registering.register, name="register"),
-    path("register/<uuid:command_id>/", registering.registering, name="registering"),
+    path("register/", registration.register, name="register"),
+    path("register/<uuid:command_id>/", registration.registering, name="registering"),
     path("duplicates/", duplicates.duplicates, name="duplicates"),
-    path("check/", registering.check, name="check"),
-    path("payors/", registering.payors, name="payors"),
+    path("check/", registration.check, name="check"),
+    path("payors/", payors.payors, name="payors"),
     path("<uuid:patient_id>/", records.patient_detail, name="detail"),
-    path("<uuid:patient_id>/details/", registering.edit, name="edit"),
-    path("<uuid:patient_id>/registration/", registering.register_on, name="register-on"),
-    path("<uuid:patient_id>/insurance/", registering.insure, name="insure"),
+    path("<uuid:patient_id>/details/", registration.edit, name="edit"),
+    path("<uuid:patient_id>/registration/", registration.register_on, name="register-on"),
+    path("<uuid:patient_id>/insurance/", registration.insure, name="insure"),
     path("<uuid:patient_id>/insured/", records.insurance, name="insurance"),
     path("<uuid:patient_id>/viewers/", records.viewers, name="viewers"),
     path("<uuid:patient_id>/viewers/sheet/", records.viewers_sheet, name="viewers-sheet"),
@@ -33,7 +32,7 @@ urlpatterns = [
     ),
     path(
         "<uuid:patient_id>/devices/<slug:slug>/disconnect/",
-        registering.disconnect,
+        registration.disconnect,
         name="disconnect",
     ),
 ]

@@ -23,6 +23,7 @@ from django.core.files.uploadhandler import (
 )
 from django.db import IntegrityError, transaction
 from django.db.models import Sum
+from django.http import HttpRequest
 from django.utils import timezone
 
 from backoffice.accounts.models import User
@@ -67,7 +68,7 @@ class SizeLimitHandler(FileUploadHandler):
     It must come before the handlers that keep the data.
     """
 
-    def __init__(self, request: Any = None) -> None:
+    def __init__(self, request: HttpRequest | None = None) -> None:
         super().__init__(request)
         self.received = 0
         self.is_exceeded = False

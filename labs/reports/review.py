@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 from django.db import transaction
 
@@ -87,7 +87,7 @@ class ReviewedRow:
         """The current value of every correctable column."""
         return {name: self.corrections.get(name, self.parsed_value(name)) for name in CORRECTABLE}
 
-    def parsed_value(self, name: str) -> Any:
+    def parsed_value(self, name: str) -> object:
         """Return the value of a column as the service read it."""
         if name == "loinc_code":
             return self.matches[0].code if self.matches else None

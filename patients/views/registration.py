@@ -14,12 +14,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.accounts.access import requires, staff_user
 from backoffice.audit.recording import record_view
-from backoffice.core import service_client
 from backoffice.outbox.command import Command
 from backoffice.outbox.enqueueing import WRITTEN
 from backoffice.outbox.forms import CommandForm, resubmitted_command
 from backoffice.outbox.models import CommandRecord
-from backoffice.service import errors
 from patients import drafts
 from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo
 from patients.commands.insurance import (
@@ -29,7 +27,7 @@ from patients.commands.insurance import (
 )
 from patients.commands.patients import DETAILS_CHANGED, home_address, insured_person
 from patients.duplicates import find_duplicate_candidates
-from patients.models import Connection, Demographics, Patient, Payor
+from patients.models import Connection, Demographics, Patient
 from patients.person_record import person_body, record_digest
 from patients.registration_forms import (
     FinishRegistrationForm,
@@ -47,12 +45,9 @@ from patients.views.duplicates import (
     typed_person,
     unshown_duplicates,
 )
+from patients.views.payors import payor_context
 
 METHODS: Final = ("GET", "HEAD", "POST")
-PAYORS_SHOWN: Final = 12
-PAYOR_LETTERS: Final = 3
-PAYOR_TIMEOUT: Final = 2.0
-"""Seconds for which a page waits for a search at the service."""
 CHECK_DUPLICATES: Final = (
     "Look at the possible duplicates first, then register. Nothing has been sent yet."
 )
@@ -76,7 +71,8 @@ def register(request: HttpRequest) -> HttpResponse:
     user = staff_user(request)
     if request.method == "POST" and request.POST.get("do"):
         return _save_or_discard_draft(request, request.POST["do"])
-    draft = drafts.load(user) if _is_new_form(request) else None
+    is_new = request.method != "POST" and "again" not in request.GET
+    draft = drafts.load(user) if is_new else None
     if draft is None:
         form = _form(request, RegisterForm, [CreateUser])
     else:
@@ -116,11 +112,6 @@ def register(request: HttpRequest) -> HttpResponse:
         sent=earlier,
         draft=draft[0] if draft else None,
     )
-
-
-def _is_new_form(request: HttpRequest) -> bool:
-    """Whether the request is for the form itself and not for the form of a refused command."""
-    return request.method != "POST" and "again" not in request.GET
 
 
 def _save_or_discard_draft(request: HttpRequest, do: str) -> HttpResponse:
@@ -287,52 +278,6 @@ def _has_fields_of(form_class: type[CommandForm], data: QueryDict) -> bool:
     """Whether the data has the fields of this form. Browsers always send text fields."""
     names = {"client_user_id", "first_name", "member_id"}
     return {name for name in names if name in data} == names & form_class.base_fields.keys()
-
-
-@requires("patients.view", "patients.change")
-@require_POST
-def payors(request: HttpRequest) -> HttpResponse:
-    """Search payors: a fragment."""
-    return render(request, "patients/_payors.html", payor_context(request.POST))
-
-
-def payor_context(data: Mapping[str, str]) -> dict[str, object]:
-    """Return payors of the service by name or alias, a stored one by code, and the chosen one."""
-    text = data.get("payor_query", "").replace("\0", "").strip()[:100]
-    chosen = data.get("payor", "")[:300]
-    options: dict[str, dict[str, str]] = {}
-    trouble = False
-    if len(text) >= PAYOR_LETTERS:
-        for row in Payor.objects.filter(payor_code__iexact=text)[:1]:
-            options[row.payor_code] = _option(row.payor_code, row.name, row.source or "")
-        try:
-            page = (
-                service_client.service()
-                .within(PAYOR_TIMEOUT)
-                .insurance.search_payors(insurance_name=text)
-            )
-        except errors.ServiceError:
-            trouble = True
-        else:
-            for record in page.records[:PAYORS_SHOWN]:
-                payor = record.data
-                code, aliases = payor.payor_code, ", ".join(payor.aliases)
-                options.setdefault(code, _option(code, payor.name, payor.source, aliases))
-    code, _, name = chosen.partition(" ")
-    if code and code not in options:
-        options = {code: _option(code, name, ""), **options}
-    return {
-        "payor_options": list(options.values()),
-        "payor_chosen": code,
-        "payor_trouble": trouble,
-        "payor_text": text if len(text) >= PAYOR_LETTERS else "",
-        "payor_state": data.get("state", "")[:40],
-    }
-
-
-def _option(code: str, name: str, source: str, aliases: str = "") -> dict[str, str]:
-    value = f"{code} {name}"
-    return {"code": code, "name": name, "source": source, "aliases": aliases, "value": value}
 
 
 def _patient(patient_id: UUID) -> tuple[Patient, Demographics | None]:

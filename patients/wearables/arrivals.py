@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -200,7 +200,7 @@ def _last_day() -> int:
     return (datetime.now(UTC) - _EPOCH).days + _MAX_DAYS_AHEAD
 
 
-def _has_null(value: Any) -> bool:
+def _has_null(value: object) -> bool:
     """Whether any text in the value has a null character, which PostgreSQL cannot store."""
     if isinstance(value, str):
         return "\x00" in value

@@ -207,7 +207,7 @@ def finer(first: int, second: int) -> int:
     return WIDE if WIDE in (first, second) else max(first, second)
 
 
-def array(values: Iterable[Any] | None) -> str | None:
+def array(values: Iterable[object] | None) -> str | None:
     """Return an array as PostgreSQL reads it."""
     if values is None:
         return None

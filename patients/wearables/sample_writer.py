@@ -200,7 +200,7 @@ def _row_parameters(keys: list[ChunkKey], rows: Mapping[ChunkKey, chunks.Row]) -
     return values
 
 
-def _arrays(columns: Iterable[Iterable[Any] | None]) -> str:
+def _arrays(columns: Iterable[Iterable[object] | None]) -> str:
     """Return several arrays as the text of one array."""
     texts = map(chunks.array, columns)
     return "{" + ",".join("NULL" if text is None else f'"{text}"' for text in texts) + "}"

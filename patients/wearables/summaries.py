@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from django.db import connection
 
 from backoffice.mirror.applying import apply_batch
 from backoffice.mirror.tables import ApplyOutcome, MirrorRecord, MirrorTable, RowValues
-from backoffice.service.wearables import SummaryPayload
-from backoffice.service.wearables import WorkoutStreamPayload as StreamPayload
+from backoffice.service.payload import Payload
+from backoffice.service.wearables import SummaryPayload, WorkoutStreamPayload
+from backoffice.service.wearables.summaries import (
+    Activity,
+    BodySummary,
+    Electrocardiogram,
+    Meal,
+    MenstrualCycle,
+    Profile,
+    Sleep,
+    SleepCycle,
+    Workout,
+)
 from patients.wearables.models import Summary, WorkoutStream
 
-Promotion = Callable[[Any], RowValues]
+Promotion: TypeAlias = Callable[[Any], RowValues]
+"""Returns the columns of one kind of summary. Each kind has its own payload type."""
 
 _ACTIVITY: Final = (
     "steps", "calories_total", "calories_active", "distance", "low", "medium", "high",
@@ -42,20 +54,20 @@ _ALL_NULL: Final[RowValues] = dict.fromkeys((
 ))  # fmt: skip
 
 
-def _attributes(payload: Any, names: Sequence[str]) -> RowValues:
+def _attributes(payload: Payload, names: Sequence[str]) -> RowValues:
     return {name: getattr(payload, name) for name in names}
 
 
-def _activity(payload: Any) -> RowValues:
+def _activity(payload: Activity) -> RowValues:
     heart = _attributes(payload.heart_rate, _HEART) if payload.heart_rate else {}
     return {"calendar_date": payload.calendar_date, **_attributes(payload, _ACTIVITY), **heart}
 
 
-def _body(payload: Any) -> RowValues:
+def _body(payload: BodySummary) -> RowValues:
     return {"calendar_date": payload.calendar_date, **_attributes(payload, _BODY)}
 
 
-def _sleep(payload: Any) -> RowValues:
+def _sleep(payload: Sleep) -> RowValues:
     return {
         "calendar_date": payload.calendar_date,
         "starts_at": payload.bedtime_start,
@@ -64,7 +76,7 @@ def _sleep(payload: Any) -> RowValues:
     }
 
 
-def _workout(payload: Any) -> RowValues:
+def _workout(payload: Workout) -> RowValues:
     return {
         "calendar_date": payload.calendar_date,
         "starts_at": payload.time_start,
@@ -74,7 +86,7 @@ def _workout(payload: Any) -> RowValues:
     }
 
 
-def _meal(payload: Any) -> RowValues:
+def _meal(payload: Meal) -> RowValues:
     return {
         "calendar_date": payload.calendar_date,
         "starts_at": payload.timestamp,
@@ -83,7 +95,7 @@ def _meal(payload: Any) -> RowValues:
     }
 
 
-def _session(payload: Any) -> RowValues:
+def _session(payload: SleepCycle | Electrocardiogram) -> RowValues:
     return {
         "calendar_date": payload.session_start.date() if payload.session_start else None,
         "starts_at": payload.session_start,
@@ -92,22 +104,22 @@ def _session(payload: Any) -> RowValues:
     }
 
 
-def _sleep_cycle(payload: Any) -> RowValues:
+def _sleep_cycle(payload: SleepCycle) -> RowValues:
     return {**_session(payload), "sleep_id": payload.sleep_id}
 
 
-def _electrocardiogram(payload: Any) -> RowValues:
+def _electrocardiogram(payload: Electrocardiogram) -> RowValues:
     return {**_session(payload), **_attributes(payload, ("classification", "heart_rate_mean"))}
 
 
-def _menstrual_cycle(payload: Any) -> RowValues:
+def _menstrual_cycle(payload: MenstrualCycle) -> RowValues:
     return {
         "calendar_date": payload.period_start,
         **_attributes(payload, ("cycle_end", "is_predicted")),
     }
 
 
-def _profile(payload: Any) -> RowValues:
+def _profile(payload: Profile) -> RowValues:
     return {"height": payload.height}
 
 
@@ -208,8 +220,9 @@ _MEASURED: Final = (
 
 
 def _stream(record: MirrorRecord) -> RowValues:
-    user_id, payload = record.data
-    stream: StreamPayload = payload
+    user_id: UUID
+    stream: WorkoutStreamPayload
+    user_id, stream = record.data
     return {"user_id": user_id, **_attributes(stream, _MEASURED)}
 
 
