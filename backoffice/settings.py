@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import environ
+import jinja2
 from csp.constants import NONE, SELF
 
 from backoffice.core import environment as env
@@ -304,9 +305,19 @@ TEMPLATES: list[dict[str, Any]] = [
             ],
             "builtins": ["backoffice.pages.templatetags.addresses"],
         },
-    }
+    },
+    {
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "DIRS": [BASE_DIR / "templates" / "jinja2"],
+        "OPTIONS": {
+            "environment": "backoffice.pages.jinja.environment",
+            "trim_blocks": True,
+            "lstrip_blocks": True,
+            "undefined": jinja2.StrictUndefined if LOCAL else jinja2.Undefined,
+        },
+    },
 ]
-FORM_RENDERER = "backoffice.pages.form_controls.Controls"
+FORM_RENDERER = "django.forms.renderers.Jinja2"
 USE_TZ = True
 TIME_ZONE = env.time_zone("TIME_ZONE", "UTC")
 LANGUAGE_CODE = "en-us"

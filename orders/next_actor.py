@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from backoffice.core import vocabulary
-from backoffice.pages.icons import glyph_svg
-from backoffice.pages.templatetags.ui import DASH
+from backoffice.pages.macros import render_macro
 from orders.models import Order
 from orders.progress import format_duration
 
+_MACROS: Final = "orders/_next_actor.html"
 
-def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
-    """Render "Patient · 9 d" and, for an overdue order, "⚠ 3 d over".
 
-    Pages with many rows pass `now`.
-    """
+@dataclass(frozen=True, slots=True)
+class NextActor:
+    """Who acts next, as text: `Patient`. The durations are as long as `9 d`, or empty."""
+
+    label: str
+    time_in_step: str
+    usual_time: str
+    """A sentence, for the tooltip."""
+    overdue: str
+
+
+def next_actor(order: Order, now: datetime) -> NextActor | None:
+    """Return who acts next; None if nobody does."""
     item = vocabulary.order_term(order.low_level_status, order.method, (), order.bucket)
-    turn = item.turn.removeprefix("the ").capitalize()
-    if not turn and item.family != vocabulary.UNKNOWN:
-        return DASH
-    now = now or timezone.now()
-    return SafeString(
-        f'<span class="whose nowrap" title="{usual_time_text(order)}">{turn or "Nobody knows"}'
-        f"{time_in_step_text(order, now)}</span>{overdue_badge(order.quiet_since(now), now)}"
+    label = item.turn.removeprefix("the ").capitalize()
+    if not label and item.family != vocabulary.UNKNOWN:
+        return None
+    return NextActor(
+        label or "Nobody knows",
+        format_duration(now - order.last_event_at) if order.last_event_at else "",
+        usual_time_text(order),
+        overdue_text(order.quiet_since(now), now),
     )
-
-
-def overdue(order: Order) -> SafeString:
-    """Render "⚠ 3 d over" if the order is overdue. Orders that need action at once are included."""
-    return overdue_badge(order.quiet_at, timezone.now())
-
-
-def time_in_step_text(order: Order, now: datetime) -> str:
-    return f" · {format_duration(now - order.last_event_at)}" if order.last_event_at else ""
 
 
 def usual_time_text(order: Order) -> str:
@@ -48,10 +51,18 @@ def usual_time_text(order: Order) -> str:
     return f"Usual up to {format_duration(order.quiet_at - order.last_event_at)}"
 
 
-def overdue_badge(since: datetime | None, now: datetime) -> SafeString:
-    if since is None or since > now:
-        return SafeString("")
-    return SafeString(
-        f' <span class="st bare over" data-st="needs-action">{glyph_svg("warning")}'
-        f"{format_duration(now - since)} over</span>"
-    )
+def overdue_text(since: datetime | None, now: datetime) -> str:
+    """Return how long an order is overdue: `3 d`. Empty if it is not."""
+    return "" if since is None or since > now else format_duration(now - since)
+
+
+# For pages that are not converted to Jinja yet
+
+
+def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
+    return render_macro(_MACROS, "next_actor", next_actor(order, now or timezone.now()))
+
+
+def overdue(order: Order) -> SafeString:
+    """Render "⚠ 3 d over" if the order is overdue. Orders that need action at once are included."""
+    return render_macro(_MACROS, "overdue", overdue_text(order.quiet_at, timezone.now()))

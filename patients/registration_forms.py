@@ -18,7 +18,7 @@ from django import forms
 from django.http import QueryDict
 from django.utils import timezone
 
-from backoffice.pages.form_controls import choices_of
+from backoffice.pages.form_fields import choices_of
 from backoffice.service.insurance import NewPayor
 from backoffice.service.json_text import JsonObject
 from backoffice.service.payload import day

@@ -53,6 +53,7 @@ def _check(database_url: str) -> int:
         ("types of the sandbox", (*module, "mypy", *sandbox_arguments), sandbox),
         ("import contracts", (PYTHON, "-c", contracts), local),
         ("words of the glossary", (PYTHON, ".ci/names.py"), local),
+        ("no HTML in Python", (PYTHON, ".ci/markup.py"), local),
         ("migrations", (PYTHON, "manage.py", *drafts), migrating),
         ("rules of migrations", (PYTHON, ".ci/migrations.py"), migrating),
         ("migrations of the sandbox", (*module, "django", *drafts), sandbox),

@@ -259,6 +259,15 @@ class Order(MirrorModel):
             _list_index("order_still_updated", "created_at", "id", condition=STILL_UPDATED),
         ]
 
+    @property
+    def patient_full_name(self) -> str:
+        return f"{self.patient_first_name} {self.patient_last_name}".strip()
+
+    @property
+    def patient_label(self) -> str:
+        """The patient's name, or "No patient" and the test, as for an unregistered kit."""
+        return self.patient_full_name or ", ".join(filter(None, ("No patient", self.lab_test_name)))
+
     def quiet_since(self, now: datetime) -> datetime | None:
         """Return when the order became overdue, or None.
 

@@ -1,4 +1,4 @@
-"""Columns of the list of orders. `rendering.py` renders their cells by column key."""
+"""Columns of the list of orders. Their macros are in `templates/jinja2/orders/order_rows.html`."""
 
 from __future__ import annotations
 
@@ -46,9 +46,15 @@ COLUMNS: Final = (
             ExportCell("Last name", lambda row: row.patient_last_name if row.by_name else ""),
         ),
         sort="patient_name",
+        macro="patient",
     ),
     Column(
-        "born", "Born", (ExportCell("Born", lambda row: row.patient_dob),), needs="patients.view"
+        "born",
+        "Born",
+        (ExportCell("Born", lambda row: row.patient_dob),),
+        needs="patients.view",
+        macro="born",
+        cell_css="nowrap",
     ),
     Column(
         "status",
@@ -58,8 +64,9 @@ COLUMNS: Final = (
             ExportCell("Status detail", _term_label("order.status_detail", "status_detail")),
         ),
         sort="last_status",
+        macro="status",
     ),
-    Column("turn", "Turn", (ExportCell("Turn", _turn),)),
+    Column("turn", "Turn", (ExportCell("Turn", _turn),), macro="next_actor"),
     Column(
         "test",
         "Test",
@@ -68,47 +75,71 @@ COLUMNS: Final = (
             ExportCell("Method", _term_label("order.method", "method")),
             ExportCell("Priority", lambda row: row.priority),
         ),
+        macro="test",
+        cell_css="wide",
     ),
     Column(
         "ordered",
         "Ordered",
         (ExportCell("Ordered", lambda row: row.created_at, is_timestamp=True),),
         sort="created_at",
+        macro="ordered",
+        cell_css="nowrap",
     ),
     Column(
         "changed",
         "Changed",
         (ExportCell("Changed", lambda row: row.updated_at, is_timestamp=True),),
         sort="updated_at",
+        macro="changed",
+        cell_css="nowrap",
     ),
-    Column("held", "Assigned to", (ExportCell("Assigned to", _assignee_name),)),
-    Column("order", "Order", (), css="roomy"),
+    Column(
+        "held",
+        "Assigned to",
+        (ExportCell("Assigned to", _assignee_name),),
+        macro="assignee",
+        cell_css="nowrap",
+    ),
+    Column("order", "Order", (), css="roomy", macro="order_id", cell_css="roomy"),
     Column(
         "result",
         "Result",
         (ExportCell("Result", _term_label("order.interpretation", "interpretation")),),
         needs="results.view",
         shown=False,
+        macro="result",
     ),
-    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), shown=False),
+    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), shown=False, macro="lab"),
     Column(
         "quiet",
         "Over usual",
         (ExportCell("Over its usual time since", lambda row: row.over_since, is_timestamp=True),),
         sort="quiet_at",
         shown=False,
+        macro="overdue",
+        cell_css="nowrap",
     ),
-    Column("sample", "Sample", (ExportCell("Sample", lambda row: row.sample_id),), shown=False),
+    Column(
+        "sample",
+        "Sample",
+        (ExportCell("Sample", lambda row: row.sample_id),),
+        shown=False,
+        macro="sample",
+    ),
     Column(
         "goes_out",
         "Goes out on",
         (ExportCell("Goes out on", lambda row: row.activate_by),),
         shown=False,
+        macro="ships_on",
+        cell_css="nowrap",
     ),
     Column(
         "transaction",
         "Transaction",
         (ExportCell("Transaction", lambda row: row.order_transaction_id),),
         shown=False,
+        macro="transaction",
     ),
 )

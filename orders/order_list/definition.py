@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from datetime import date, datetime, tzinfo
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -11,11 +13,9 @@ from django.db.models.functions import Cast
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.safestring import SafeString
 
 from backoffice.accounts.access import may
 from backoffice.core import prepared_queries, vocabulary
-from backoffice.pages.lists.context import ListContext
 from backoffice.pages.lists.definition import BulkPage, ListPage, Preset
 from backoffice.pages.paging.keys import opaque_condition
 from backoffice.team.models import Assignment
@@ -24,13 +24,29 @@ from orders.forms import ME, NOBODY, OrderFilters
 from orders.models import Order
 from orders.models.order import CAN_GO_QUIET
 from orders.models.order_queryset import LIST_COLUMNS, OrderQuerySet
+from orders.next_actor import NextActor, next_actor
 from orders.order_list.bulk_actions import BULK_ACTIONS
 from orders.order_list.columns import COLUMNS
-from orders.order_list.rendering import patient_label, render_rows
 
 SUBJECT: Final = "order"
 ROW_COLUMNS: Final = (*LIST_COLUMNS, "lab_slug", "order_transaction_id")
 """Database columns read for each row, whichever columns the reader has chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRowContext:
+    """The values that are the same for all rows of a page."""
+
+    by_name: bool
+    sees_results: bool
+    shows_interpretation: bool
+    """Whether the interpretation is shown beside the status, because its own column is hidden."""
+    zone: tzinfo
+    now: datetime
+    today: date
+
+    def next_actor(self, order: Order) -> NextActor | None:
+        return next_actor(order, self.now)
 
 
 class OrderList(ListPage):
@@ -39,6 +55,7 @@ class OrderList(ListPage):
     nouns = ("order", "orders")
     needs = ("orders.view",)
     columns = COLUMNS
+    row_macros = "orders/order_rows.html"
     words = OrderFilters.WORDS
     presets: ClassVar = (
         Preset("mine", "Mine", {"assigned": [ME]}, needs="notes.write"),
@@ -116,8 +133,16 @@ class OrderList(ListPage):
             row.over_since = row.quiet_since(now)  # type: ignore[attr-defined]
         return rows
 
-    def render_rows(self, rows: list[Order], screen: ListContext) -> SafeString:
-        return render_rows(rows, screen)
+    def row_context(self, user: Any, column_keys: Set[str]) -> OrderRowContext:
+        sees_results, now = may(user, "results.view"), timezone.now()
+        return OrderRowContext(
+            by_name=may(user, "patients.view"),
+            sees_results=sees_results,
+            shows_interpretation=sees_results and "result" not in column_keys,
+            zone=timezone.get_current_timezone(),
+            now=now,
+            today=timezone.localdate(now),
+        )
 
     def patient_id_of(self, row: Order) -> UUID | None:
         return row.user_id
@@ -126,7 +151,7 @@ class OrderList(ListPage):
         by_name = may(user, "patients.view")
         return {
             order.pk: (
-                patient_label(order) if by_name else f"Order {str(order.pk)[:8]}",
+                order.patient_label if by_name else f"Order {str(order.pk)[:8]}",
                 reverse("orders:detail", args=[order.pk]),
             )
             for order in Order.objects.filter(pk__in=list(keys)).with_list_columns()

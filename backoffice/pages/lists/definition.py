@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import QueryDict
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
@@ -39,7 +40,11 @@ class ExportCell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a list. The code that renders its cells knows it by `key`."""
+    """One column of a list.
+
+    `macro` is the name of the macro that renders the content of its cells, in the `row_macros` of
+    the list.
+    """
 
     key: str
     label: str
@@ -50,6 +55,9 @@ class Column:
     shown: bool = True
     """Whether it is shown by default."""
     css: str = ""
+    """The CSS class of its header."""
+    cell_css: str = ""
+    macro: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,8 @@ class ListPage:
     """Permission that a user needs to download the list."""
     columns: ClassVar[Sequence[Column]]
     """The columns. The first one links to the record, and is always shown first."""
+    row_macros: ClassVar[str] = ""
+    """The Jinja template with the macros of the columns. `lists/_rows.html` describes them."""
     words: ClassVar = PersonalParameters("")
     """Filters that take personal text, which is encrypted in URLs."""
     presets: ClassVar[Sequence[Preset]] = ()
@@ -125,9 +135,18 @@ class ListPage:
         """Return the rows of one page with their related data. The number of queries is fixed."""
         return rows
 
+    def row_context(self, user: Any, column_keys: Set[str]) -> Any:
+        """Return values that are the same for all rows of a page, for the macros of the columns.
+
+        `column_keys`: the shown columns.
+        """
+        return None
+
     def render_rows(self, rows: list[Any], screen: ListContext) -> SafeString:
         """Render rows from `with_related` as HTML, with the columns of the list context."""
-        raise NotImplementedError
+        return SafeString(
+            render_to_string("lists/_rows.html", {"list": screen, "rows": rows}, using="jinja2")
+        )
 
     def patient_id_of(self, row: Any) -> UUID | None:
         raise NotImplementedError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +14,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.core.encryption.url_tokens import PersonalParameters, decrypted_query
-from backoffice.pages.form_controls import choices_of
+from backoffice.pages.form_fields import choices_of
 from backoffice.pages.lists.fields import DeferredChoiceField
 from backoffice.pages.paging.pages import Sort
 
@@ -55,11 +55,6 @@ class FilterChip:
     removal: tuple[str, str] | None
     """Parameter and value to remove from the URL, if the filter has exactly one value."""
     zone: str
-    cache_key: Hashable | None
-    """Cache key of the HTML: everything that the HTML of an inactive filter depends on.
-
-    None if the URL has a parameter of this filter.
-    """
 
     @property
     def fields(self) -> list[BoundField]:
@@ -216,9 +211,6 @@ class FilterForm(forms.Form):
             summary=_summary(values),
             removal=self._url_value(*values[0]) if len(values) == 1 else None,
             zone=zone,
-            cache_key=None
-            if values or not self.data.keys().isdisjoint(names)
-            else self._cache_key(one, zone),
         )
 
     def _url_value(self, bound: BoundField, value: str) -> tuple[str, str]:
@@ -232,11 +224,6 @@ class FilterForm(forms.Form):
             return []
         fields = [self[name] for name in one.fields if name not in self.hidden]
         return [(bound, value) for bound in fields for value in _values(bound)]
-
-    def _cache_key(self, one: Filter, zone: str) -> Hashable:
-        fields: list[Any] = [self.fields[name] for name in one.fields]
-        offered = tuple(choices_of(field) for field in fields)
-        return type(self), one, *self.hidden, zone, offered
 
 
 def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:

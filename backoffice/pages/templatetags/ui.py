@@ -1,40 +1,34 @@
-"""Template tags of the design system: badges, times, ids, money, icons."""
+"""Template tags of the design system: badges, times, ids, money, icons.
 
-from datetime import UTC, date, datetime, tzinfo
-from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+They are for Django templates that are not converted to Jinja yet, and have the HTML of the macros.
+"""
+
+from datetime import date, datetime
+from decimal import Decimal
 from html import escape
 from typing import Any, Final
-from uuid import UUID
 
 from django import template
-from django.forms import BoundField
 from django.template import Context
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backoffice.accounts import access
-from backoffice.core import phone_numbers, vocabulary
-from backoffice.core.time_formats import (
-    MONTHS,
-    ago,
-    calendar_day,
-    hour,
-    spoken,
-    years,
-    zone_name,
-    zone_of,
-)
+from backoffice.core import vocabulary
 from backoffice.core.urls import record_url
-from backoffice.pages.form_fields import field, tick_boxes
-from backoffice.pages.icons import COPY, copy_icon, glyph_svg, icon_svg
+from backoffice.pages import formats
+from backoffice.pages.form_fields import checkboxes, field
+from backoffice.pages.icons import glyph_svg, icon_svg
+from backoffice.pages.macros import render_macro
 from backoffice.pages.query_strings import address_with, address_without
-from backoffice.service.written_times import Precision, WrittenTime, read_written_time
+from backoffice.service.written_times import WrittenTime
 
 register = template.Library()
 register.simple_tag(field)
 
+_STATUS: Final = "macros/status.html"
+_TIMES: Final = "macros/times.html"
+_VALUES: Final = "macros/values.html"
 DASH: Final = SafeString('<span class="muted" aria-label="not given">—</span>')
 HIDDEN: Final = SafeString(
     '<span class="muted" tabindex="0" title="Your role does not show this">•••'
@@ -45,27 +39,13 @@ HIDDEN: Final = SafeString(
 # Statuses and words
 
 
-@lru_cache(maxsize=1024)
-def _badge(item: vocabulary.Term, title: str, bare: bool) -> SafeString:
-    return format_html(
-        '<span class="{}" data-st="{}" title="{}">{}{}</span>',
-        "st bare" if bare else "st",
-        item.family,
-        title,
-        glyph_svg(item.glyph),
-        item.label,
-    )
-
-
 @register.simple_tag
 def badge(name: str, value: str | None, bare: bool = False) -> SafeString:
     """Render a status with its glyph: `{% badge "appointment.status" appointment.status %}`.
 
     The raw value is in the tooltip.
     """
-    if not value:
-        return DASH
-    return _badge(vocabulary.term(name, value), value, bare)
+    return render_macro(_STATUS, "badge", name, value, bare)
 
 
 @register.simple_tag
@@ -74,12 +54,7 @@ def order_badge(low_level_status: str, method: str, bucket: str, bare: bool = Fa
 
     The words depend on status and method. The color family is the stored status group.
     """
-    item = vocabulary.order_term(low_level_status, method, ())
-    if bucket and bucket != item.family:
-        item = vocabulary.Term(
-            item.value, item.label, bucket, vocabulary.GLYPHS.get(bucket, "question")
-        )
-    return _badge(item, low_level_status or "no status", bare)
+    return render_macro(_STATUS, "order_badge", low_level_status, method, bucket, bare)
 
 
 @register.inclusion_tag("components/result_flag.html")
@@ -141,157 +116,89 @@ def icon(name: str, large: bool = False) -> SafeString:
     return icon_svg(name, large)
 
 
-register.simple_tag(copy_icon)
+@register.simple_tag
+def copy_icon() -> SafeString:
+    return render_macro("macros/icons.html", "copy_symbol")
 
 
 # Times
 
 
 @register.simple_tag
-def when(
-    moment: datetime | None, zone: str | None = None, relative: bool = False
-) -> SafeString | str:
+def when(moment: datetime | None, zone: str | None = None, relative: bool = False) -> SafeString:
     """Render an instant in `zone`, an IANA name.
 
     Without a known zone it is the staff member's own.
     """
-    if moment is None:
-        return DASH
-    now = timezone.now()
-    local = moment.astimezone(zone_of(zone) or timezone.get_current_timezone())
-    time_html = _time(moment, spoken(local, now.astimezone(local.tzinfo)))
-    if not relative:
-        return time_html
-    return SafeString(f'{time_html} <span class="muted nowrap">{ago(moment, now)}</span>')
-
-
-def _time(moment: datetime, text: str) -> SafeString:
-    """Render a time element. The caller must pass safe text.
-
-    It does not use `format_html`, which is slow for the hundreds of times in a list.
-    """
-    return SafeString(f'<time datetime="{moment.astimezone(UTC).isoformat()}">{text}</time>')
+    return render_macro(_TIMES, "full_time", moment, zone, relative)
 
 
 @register.filter
 def day(value: date | None) -> SafeString:
     """Render a calendar date: `11 Nov 2026`."""
-    if not value:
-        return DASH
-    iso_date = f"{value.year}-{value.month:02}-{value.day:02}"
-    return SafeString(f'<time datetime="{iso_date}" class="nowrap">{calendar_day(value)}</time>')
+    return render_macro(_TIMES, "day", value)
 
 
 @register.filter
-def written_time(sent: str | WrittenTime | None) -> SafeString | str:
+def written_time(sent: str | WrittenTime | None) -> SafeString:
     """Render a time that a laboratory wrote.
 
     An instant is shown like every other time. Any other time is shown as written, whatever the
     staff member's zone.
     """
-    time = sent if isinstance(sent, WrittenTime) else read_written_time(sent)
-    if time.instant is not None:
-        return when(time.instant)
-    if time.local is None:
-        return written_day(time)
-    text = f"{calendar_day(time.local)}, {hour(time.local)}"
-    return SafeString(
-        f'<time datetime="{time.local.isoformat()}" title="As received: {escape(time.text)}">'
-        f'{text}</time> <span class="muted nowrap">lab’s local time</span>'
-    )
+    return render_macro(_TIMES, "written_time", sent)
 
 
 @register.filter
-def written_day(sent: str | WrittenTime | None) -> SafeString | str:
+def written_day(sent: str | WrittenTime | None) -> SafeString:
     """Render only the day of a time that a laboratory wrote; text without a day as written."""
-    time = sent if isinstance(sent, WrittenTime) else read_written_time(sent)
-    if time.instant is not None:
-        return local_day(time.instant)
-    if time.precision is Precision.NONE:
-        return dash(time.text.strip())  # type: ignore[no-any-return]
-    return day(time.day)
+    return render_macro(_TIMES, "written_day", sent)
 
 
 @register.filter
 def local_day(moment: datetime | None) -> SafeString:
     """Render the calendar date of an instant in the staff member's zone."""
-    return day(timezone.localtime(moment).date() if moment else None)
+    return render_macro(_TIMES, "local_day", moment)
+
+
+long_day = register.filter(formats.long_day)
 
 
 @register.filter
-def long_day(value: date) -> str:
-    """Format a date as a heading: `Tuesday 11 November`. The current year is left out."""
-    year = "" if value.year == timezone.localdate().year else f" {value.year}"
-    return f"{value:%A} {value.day} {value:%B}{year}"
-
-
-@register.filter
-def short_day(moment: datetime | None, zone: tzinfo | None = None) -> SafeString | str:
-    """Render a short time in the staff member's zone: `11 Nov, 08:00`.
-
-    Code that renders many times should pass the zone.
-    """
-    if moment is None:
-        return DASH
-    local = moment.astimezone(zone or timezone.get_current_timezone())
-    return _time(moment, f"{local.day} {MONTHS[local.month]}, {hour(local)}")
+def short_day(moment: datetime | None) -> SafeString:
+    """Render a short time in the staff member's zone: `11 Nov, 08:00`."""
+    return render_macro(_TIMES, "short_time", moment)
 
 
 @register.simple_tag
-def your_time(moment: datetime | None, zone: str | None) -> SafeString | str:
+def your_time(moment: datetime | None, zone: str | None) -> SafeString:
     """Render a time in the staff member's zone, next to the same time in another zone.
 
     Empty if both zones have the same offset at that time.
     """
-    place = zone_of(zone)
-    if moment is None or place is None:
-        return ""
-    local = timezone.localtime(moment)
-    if local.utcoffset() == moment.astimezone(place).utcoffset():
-        return ""
-    text = spoken(local, timezone.localtime())
-    return format_html('<p class="muted small">For you: {}</p>', text)
+    return render_macro(_TIMES, "your_time", moment, zone)
 
 
 @register.filter
-def clock(moment: datetime | None) -> SafeString | str:
+def clock(moment: datetime | None) -> SafeString:
     """Render `08:00` in the staff member's zone, for lists that are grouped by day."""
-    if moment is None:
-        return DASH
-    return _time(moment, hour(timezone.localtime(moment)))
+    return render_macro(_TIMES, "clock_time", moment)
 
 
 @register.filter
 def since(moment: datetime | None, now: datetime | None = None) -> str:
     """Format the time since an instant: `3 d ago`. Code that formats many should pass `now`."""
-    return DASH if moment is None else ago(moment, now or timezone.now())
+    return formats.since(moment, now) or DASH
 
 
 @register.filter
 def age(born: date | None, today: date | None = None) -> str:
     """Format an age: `42 y`; in months below two years. Code that formats many passes `today`."""
-    if not born:
-        return DASH
-    today = today or timezone.localdate()
-    if years(born, today) >= 2:
-        return f"{years(born, today)} y"
-    months = (today.year - born.year) * 12 + today.month - born.month - (today.day < born.day)
-    return f"{max(months, 0)} mo"
+    return formats.age(born, today) or DASH
 
 
-@register.filter
-def is_minor(born: date | None) -> bool:
-    return years(born, timezone.localdate()) < 18 if born else False
-
-
-@register.simple_tag
-def clock_in(zone: str) -> str:
-    """Return the current time in another zone, with its name. Staff check it before a call."""
-    place = zone_of(zone)
-    if place is None:
-        return zone
-    local = timezone.now().astimezone(place)
-    return f"{local:%a %H:%M} {zone_name(local)}"
+is_minor = register.filter(formats.is_minor)
+clock_in = register.simple_tag(formats.zone_clock, name="clock_in")
 
 
 # Values
@@ -310,55 +217,37 @@ def or_dash(value: str | None) -> str:
 
 @register.filter
 def yes_no(value: bool | None) -> str:
-    return DASH if value is None else ("Yes" if value else "No")
+    return formats.yes_no(value) or DASH
 
 
 @register.filter
 def money(value: str | float | Decimal | None) -> str:
     """Format a price: `$1,240.00`. Text that is not a number is returned as received."""
-    if value is None or value == "":
-        return DASH
-    try:
-        return f"${Decimal(str(value)):,.2f}"
-    except InvalidOperation:
-        return str(value)
+    return formats.money(value) or DASH
 
 
 @register.filter
 def cents(value: float | None) -> str:
     """Format a price in cents: `$49.00`."""
-    return money(None if value is None else Decimal(str(value)) / 100)
+    return formats.cents(value) or DASH
 
 
 @register.filter
-def phone(value: str | None) -> SafeString | str:
+def phone(value: str | None) -> SafeString:
     """Render a phone number as a link to call it: `(555) 010-0165`.
 
     Text that is not a phone number is returned unchanged.
     """
-    if not value:
-        return DASH
-    words, number = phone_numbers.display_and_dial(value)
-    if not number:
-        return value
-    return SafeString(f'<a class="nowrap" href="tel:{number}">{escape(words)}</a>')
+    return render_macro(_VALUES, "phone", value)
 
 
-@register.filter
-def coded(value: str) -> str:
-    """Format a code such as `NOT_DETECTED` as words: `Not detected`."""
-    return value.replace("_", " ").capitalize()
-
-
-@register.filter
-def is_web_address(value: object) -> bool:
-    """Return whether a value may become a link, because a record may contain any text."""
-    return isinstance(value, str) and value.startswith(("https://", "http://"))
+register.filter(formats.coded)
+register.filter(formats.is_web_address)
 
 
 @register.filter
 def thousands(value: int | None) -> str:
-    return DASH if value is None else f"{value:,}"
+    return formats.thousands(value) or DASH
 
 
 @register.filter
@@ -367,25 +256,13 @@ def initials(value: str | None) -> str:
 
     In a name key, the other spellings follow after two spaces. They are ignored.
     """
-    name = (value or "").strip().partition("  ")[0]
-    return " ".join(f"{part[0].upper()}." for part in name.split()) or DASH
+    return formats.initials(value) or DASH
 
 
 @register.simple_tag
 def short_id(value: object, copy: bool = True) -> SafeString:
     """Render the first 8 characters of an id. The tooltip and the copy button have all of it."""
-    whole = str(value or "")
-    if not whole:
-        return DASH
-    text, short = whole, whole[:8] if len(whole) == 36 else whole
-    if not isinstance(value, UUID):
-        text, short = escape(text), escape(short)
-    button = ""
-    if copy:
-        button = (
-            f'<button type="button" data-copy="{text}" aria-label="Copy {short}">{COPY}</button>'
-        )
-    return SafeString(f'<span class="id" title="{text}">{short}{button}</span>')
+    return render_macro(_VALUES, "short_id", value, copy)
 
 
 @register.simple_tag
@@ -430,10 +307,7 @@ def range_bar(value: float | None, low: float | None, high: float | None) -> Saf
 # Forms
 
 
-@register.simple_tag
-def ticks(bound: BoundField) -> SafeString:
-    """Render the checkboxes of a multiple choice field."""
-    return SafeString("".join(tick_boxes(bound)))
+register.simple_tag(checkboxes, name="ticks")
 
 
 # URLs

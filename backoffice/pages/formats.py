@@ -1,0 +1,158 @@
+"""Formats of values on pages, as plain text. A missing value is an empty text.
+
+Formats of times are in `backoffice.core.time_formats`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, tzinfo
+from decimal import Decimal, InvalidOperation
+
+from django.utils import timezone
+
+from backoffice.core import time_formats, vocabulary
+from backoffice.core.time_formats import MONTHS, hour, spoken, years, zone_name, zone_of
+from backoffice.service.written_times import WrittenTime, read_written_time
+
+
+def order_term(low_level_status: str, method: str, bucket: str) -> vocabulary.Term:
+    """Return the term of an order's status, with the color family of its stored status group."""
+    term = vocabulary.order_term(low_level_status, method, ())
+    if not bucket or bucket == term.family:
+        return term
+    glyph = vocabulary.GLYPHS.get(bucket, "question")
+    return vocabulary.Term(term.value, term.label, bucket, glyph)
+
+
+def age(born: date | None, today: date | None = None) -> str:
+    """Format an age: `42 y`; in months below two years. Code that formats many passes `today`."""
+    if not born:
+        return ""
+    today = today or timezone.localdate()
+    if years(born, today) >= 2:
+        return f"{years(born, today)} y"
+    months = (today.year - born.year) * 12 + today.month - born.month - (today.day < born.day)
+    return f"{max(months, 0)} mo"
+
+
+def is_minor(born: date | None) -> bool:
+    return years(born, timezone.localdate()) < 18 if born else False
+
+
+def since(moment: datetime | None, now: datetime | None = None) -> str:
+    """Format the time since an instant: `3 d ago`. Code that formats many should pass `now`."""
+    return "" if moment is None else time_formats.ago(moment, now or timezone.now())
+
+
+def full_time(moment: datetime, zone: str | None = None) -> str:
+    """Format an instant with its zone: `Tue 11 Nov, 08:00 MST`.
+
+    Without a known zone it is the staff member's own.
+    """
+    local = moment.astimezone(zone_of(zone) or timezone.get_current_timezone())
+    return spoken(local, timezone.now().astimezone(local.tzinfo))
+
+
+def short_time(moment: datetime, zone: tzinfo | None = None) -> str:
+    """Format a time in the staff member's zone: `11 Nov, 08:00`.
+
+    Code that formats many times should pass the zone.
+    """
+    local = moment.astimezone(zone or timezone.get_current_timezone())
+    return f"{local.day} {MONTHS[local.month]}, {hour(local)}"
+
+
+def clock_time(moment: datetime) -> str:
+    """Format a time of day in the staff member's zone: `08:00`."""
+    return hour(timezone.localtime(moment))
+
+
+def own_time(moment: datetime | None, zone: str | None) -> str:
+    """Format a time in the staff member's zone, to show next to the same time in another zone.
+
+    Empty if both zones have the same offset at that time.
+    """
+    place = zone_of(zone)
+    if moment is None or place is None:
+        return ""
+    local = timezone.localtime(moment)
+    if local.utcoffset() == moment.astimezone(place).utcoffset():
+        return ""
+    return spoken(local, timezone.localtime())
+
+
+def zone_clock(zone: str) -> str:
+    """Return the current time in another zone, with its name. Staff check it before a call."""
+    place = zone_of(zone)
+    if place is None:
+        return zone
+    local = timezone.now().astimezone(place)
+    return f"{local:%a %H:%M} {zone_name(local)}"
+
+
+def long_day(value: date) -> str:
+    """Format a date as a heading: `Tuesday 11 November`. The current year is left out."""
+    year = "" if value.year == timezone.localdate().year else f" {value.year}"
+    return f"{value:%A} {value.day} {value:%B}{year}"
+
+
+def local_date(moment: datetime | None) -> date | None:
+    """Return the calendar date of an instant in the staff member's zone."""
+    return timezone.localtime(moment).date() if moment else None
+
+
+def utc_iso(moment: datetime) -> str:
+    """Format an instant for the `datetime` attribute of a time element."""
+    return moment.astimezone(UTC).isoformat()
+
+
+def iso_day(value: date) -> str:
+    """Format a date, or that of a datetime, for the `datetime` attribute of a time element."""
+    return f"{value.year}-{value.month:02}-{value.day:02}"
+
+
+def written_time(sent: str | WrittenTime | None) -> WrittenTime:
+    return sent if isinstance(sent, WrittenTime) else read_written_time(sent)
+
+
+def money(value: str | float | Decimal | None) -> str:
+    """Format a price: `$1,240.00`. Text that is not a number is returned as received."""
+    if value is None or value == "":
+        return ""
+    try:
+        return f"${Decimal(str(value)):,.2f}"
+    except InvalidOperation:
+        return str(value)
+
+
+def cents(value: float | None) -> str:
+    """Format a price in cents: `$49.00`."""
+    return money(None if value is None else Decimal(str(value)) / 100)
+
+
+def thousands(value: int | None) -> str:
+    """Format a number: `1,240`."""
+    return "" if value is None else f"{value:,}"
+
+
+def initials(value: str | None) -> str:
+    """Return initials, for roles that do not see names.
+
+    In a name key, the other spellings follow after two spaces. They are ignored.
+    """
+    name = (value or "").strip().partition("  ")[0]
+    return " ".join(f"{part[0].upper()}." for part in name.split())
+
+
+def yes_no(value: bool | None) -> str:
+    return "" if value is None else ("Yes" if value else "No")
+
+
+def coded(value: str) -> str:
+    """Format a code such as `NOT_DETECTED` as words: `Not detected`."""
+    return value.replace("_", " ").capitalize()
+
+
+def is_web_address(value: object) -> bool:
+    """Return whether a value may become a link, because a record may contain any text."""
+    return isinstance(value, str) and value.startswith(("https://", "http://"))

@@ -1,0 +1,91 @@
+"""The environment of the Jinja templates: the filters and globals that all of them have.
+
+A filter or a global returns a value or plain text. What returns HTML is a macro in
+`templates/jinja2/macros/`. The only exceptions are `icon` and
+`clipboard_svg`, whose SVG is that of a package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.messages import get_messages
+from django.templatetags.static import static
+from django.urls import reverse
+from jinja2 import Environment
+
+from backoffice.accounts.access import may
+from backoffice.core import phone_numbers, vocabulary
+from backoffice.core.time_formats import calendar_day, hour
+from backoffice.core.urls import page_url, record_url
+from backoffice.pages import formats
+from backoffice.pages.form_fields import checkbox_choices
+from backoffice.pages.icons import clipboard_svg, icon_svg
+from backoffice.pages.query_strings import address_with, address_without
+
+
+def url(route: str, *args: object, **kwargs: object) -> str:
+    """Return the URL of a route. Those of pages without arguments and of records are cached."""
+    if kwargs or len(args) > 1:
+        return reverse(route, args=args, kwargs=kwargs)
+    if not args:
+        return page_url(route)
+    key = args[0]
+    return record_url(route, key) if isinstance(key, UUID | int) else reverse(route, args=args)
+
+
+def cell_macros(columns: Iterable[Any], macros: Any) -> list[tuple[Any, Any]]:
+    """Return each column of a list with its macro, from the imported template `macros`."""
+    return [(column, getattr(macros, column.macro)) for column in columns]
+
+
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "age": formats.age,
+    "calendar_day": calendar_day,
+    "cents": formats.cents,
+    "cell_macros": cell_macros,
+    "checkbox_choices": checkbox_choices,
+    "clock_time": formats.clock_time,
+    "coded": formats.coded,
+    "full_time": formats.full_time,
+    "hour": hour,
+    "initials": formats.initials,
+    "is_minor": formats.is_minor,
+    "is_web_address": formats.is_web_address,
+    "iso_day": formats.iso_day,
+    "local_date": formats.local_date,
+    "long_day": formats.long_day,
+    "may": may,
+    "money": formats.money,
+    "phone_parts": phone_numbers.display_and_dial,
+    "short_time": formats.short_time,
+    "since": formats.since,
+    "thousands": formats.thousands,
+    "utc_iso": formats.utc_iso,
+    "written_time": formats.written_time,
+    "yes_no": formats.yes_no,
+    "zone_clock": formats.zone_clock,
+}
+GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
+    "address_with": address_with,
+    "address_without": address_without,
+    "clipboard_svg": clipboard_svg,
+    "get_messages": get_messages,
+    "icon": icon_svg,
+    "order_term": formats.order_term,
+    "own_time": formats.own_time,
+    "record_url": record_url,
+    "static": static,
+    "term": vocabulary.term,
+    "url": url,
+}
+
+
+def environment(**options: Any) -> Environment:
+    """Return the environment that the setting `TEMPLATES` names."""
+    made = Environment(**options)  # noqa: S701 - the setting switches escaping on
+    made.filters.update(FILTERS)
+    made.globals.update(GLOBALS)
+    return made
