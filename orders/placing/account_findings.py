@@ -27,7 +27,7 @@ def account_findings(order_request: OrderRequest) -> Iterator[Finding]:
     ordered.
     """
     if order_request.lab is None:
-        yield from _of_unknown_lab(order_request)
+        yield from _unknown_lab_warning(order_request)
     elif (finding := _cannot_be_used(order_request) or _not_chosen(order_request)) is not None:
         yield finding
     elif order_request.account is not None:
@@ -101,7 +101,7 @@ def _catalog(order_request: OrderRequest, account: LabAccount) -> Iterator[Findi
         yield Finding(NOT_OFFERED, words, "panel")
 
 
-def _of_unknown_lab(order_request: OrderRequest) -> Iterator[Finding]:
+def _unknown_lab_warning(order_request: OrderRequest) -> Iterator[Finding]:
     """Yield a warning that the service chooses the account.
 
     A test need not name a lab (catalogue.md 2).

@@ -82,14 +82,7 @@ def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
     is_capped, orders = len(orders) > MAX_ORDERS, orders[:MAX_ORDERS]
     our_team = mirror_team()
     at_lab = LabAccount.objects.filter(lab=account.lab, missing_since=None).defer("record")
-    allowed = (
-        {
-            usable_account.pk: usable_account
-            for usable_account in at_lab.filter(teams__team_id=our_team)
-        }
-        if our_team
-        else {}
-    )
+    allowed = at_lab.filter(teams__team_id=our_team).in_bulk() if our_team else {}
     other_allowed = {key: other for key, other in allowed.items() if key != account.pk}
     if is_allowed:
         other_allowed[account.pk] = account
@@ -145,10 +138,10 @@ class _Items:
     def lacking(self, account: LabAccount, order: Order, source: OrderSource | None) -> list[str]:
         """Return the names of what the account does not offer, as far as its catalog is known."""
         catalog = self.catalogs_by_account[account.pk]
-        wanted: Sequence[UUID] = [order.lab_test_id] if order.lab_test_id else []
+        test_ids: Sequence[UUID] = [order.lab_test_id] if order.lab_test_id else []
         if source and (source.lab_test_ids or source.marker_ids):
-            wanted = source.lab_test_ids
-        tests = catalog.lacks_tests([key for key in wanted if key in self.tests])
+            test_ids = source.lab_test_ids
+        tests = catalog.lacks_tests([key for key in test_ids if key in self.tests])
         marker_ids = source.marker_ids if source else ()
         markers = catalog.lacks_markers([key for key in marker_ids if key in self.markers])
         return [self.tests[key] for key in tests] + [self.markers[key] for key in markers]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
@@ -62,18 +62,15 @@ def choices(order_request: OrderRequest, word: str) -> Choices:
     named = tests.filter(Q(name__icontains=word) | Q(slug__icontains=word) | coded).distinct()
     code = Q(provider_id__istartswith=word)
     markers = _markers(order_request, accounts).filter(Q(name__icontains=word) | code)
-    found_tests = _prefix_matches_first(list(named[: 5 * MAX_SHOWN]), word)
-    found_markers = _prefix_matches_first(list(markers[: 5 * MAX_SHOWN]), word)
-    offers = accounts.offers(found_tests, found_markers)
-    missing = [
-        NotOffered(item.name, reason)
-        for item in (*found_tests, *found_markers)
-        if (reason := accounts.reason(offers, item))
-    ]
+    matching_tests = _prefix_matches_first(list(named[: 5 * MAX_SHOWN]), word)
+    matching_markers = _prefix_matches_first(list(markers[: 5 * MAX_SHOWN]), word)
+    offers = accounts.offers(matching_tests, matching_markers)
+    offered_tests, missing = accounts.split_offered(offers, matching_tests)
+    offered_markers, missing_markers = accounts.split_offered(offers, matching_markers)
     return Choices(
-        [test for test in found_tests if not accounts.reason(offers, test)][:MAX_SHOWN],
-        [marker for marker in found_markers if not accounts.reason(offers, marker)][:MAX_SHOWN],
-        missing=missing[:MISSING_SHOWN],
+        offered_tests[:MAX_SHOWN],
+        offered_markers[:MAX_SHOWN],
+        missing=[*missing, *missing_markers][:MISSING_SHOWN],
     )
 
 
@@ -107,13 +104,23 @@ class _TeamAccounts:
         names = [account_name(account) for account in accounts[:MAX_NAMED]]
         return f"Not offered by {' or '.join(names)}"
 
+    def split_offered(
+        self, offers: AccountOffers, items: Sequence[Orderable]
+    ) -> tuple[list[Orderable], list[NotOffered]]:
+        """Return the items that can be ordered, and the others with the reason."""
+        reasons = [(item, self.reason(offers, item)) for item in items]
+        return (
+            [item for item, reason in reasons if not reason],
+            [NotOffered(item.name, reason) for item, reason in reasons if reason],
+        )
+
     def _of(self, lab: Lab | None) -> list[LabAccount]:
         """Return the accounts at the lab; all accounts if the lab is not known."""
         accounts = [self.chosen] if self.chosen else self.usable
         return [account for account in accounts if lab is None or account.lab == lab.slug]
 
 
-def _prefix_matches_first(matches: list[Any], word: str) -> list[Any]:
+def _prefix_matches_first(matches: list[Orderable], word: str) -> list[Orderable]:
     """Move names that begin with the word to the front."""
     matches.sort(key=lambda match: not match.name.lower().startswith(word.lower()))
     return matches
@@ -142,7 +149,9 @@ def _markers(order_request: OrderRequest, accounts: _TeamAccounts) -> QuerySet[M
 
 
 def _offered_first(
-    rows: QuerySet[Orderable], members: QuerySet[Any], accounts: _TeamAccounts
+    rows: QuerySet[Orderable],
+    members: QuerySet[LabAccountTest] | QuerySet[LabAccountMarker],
+    accounts: _TeamAccounts,
 ) -> QuerySet[Orderable]:
     """Sort by name, with what the account of the order offers first."""
     rows = rows.defer("record", "content_hash")
@@ -173,5 +182,4 @@ def _most_ordered(tests: QuerySet[LabTest], accounts: _TeamAccounts) -> list[Lab
 
 def _offered(tests: QuerySet[LabTest], accounts: _TeamAccounts) -> list[LabTest]:
     test_list = list(tests)
-    offers = accounts.offers(test_list, [])
-    return [test for test in test_list if not accounts.reason(offers, test)]
+    return accounts.split_offered(accounts.offers(test_list, []), test_list)[0]

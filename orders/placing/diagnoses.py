@@ -10,9 +10,9 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from django.core.cache import cache
@@ -94,8 +94,8 @@ def match_diagnoses(word: str, chosen: Collection[str] = ()) -> Matches:
     matching, failed = _matching(word, used)
     ranked = sorted(_with_uses(matching, used), key=lambda choice: choice.code != typed)
     shown_choices = [choice for choice in ranked if choice.code not in chosen][:MAX_SHOWN]
-    known = {choice.code for choice in shown_choices} | set(chosen)
-    by_hand = typed if _LIKE_A_CODE.fullmatch(typed) and typed not in known else ""
+    listed_codes = {choice.code for choice in shown_choices} | set(chosen)
+    by_hand = typed if _LIKE_A_CODE.fullmatch(typed) and typed not in listed_codes else ""
     return Matches(word, shown_choices, failed, by_hand)
 
 
@@ -154,17 +154,17 @@ def _described(codes: Sequence[str]) -> tuple[list[DiagnosisChoice], bool]:
     The service is asked for descriptions that are not known.
     """
     ends = time.monotonic() + WAIT_SECONDS
-    known = {choice.code: choice for choice in _remembered(codes) if choice.description}
+    described = {choice.code: choice for choice in _remembered(codes) if choice.description}
     failed = False
     for code in codes:
-        if code in known or failed:
+        if code in described or failed:
             continue
         try:
-            known |= {code: DiagnosisChoice(code)} | _search(code, ends)
+            described |= {code: DiagnosisChoice(code)} | _search(code, ends)
         except errors.ServiceError as error:
             logger.info("diagnosis codes could not be described: %s", type(error).__name__)
             failed = True
-    return [known.get(code, DiagnosisChoice(code)) for code in codes], failed
+    return [described.get(code, DiagnosisChoice(code)) for code in codes], failed
 
 
 def _search(word: str, ends: float) -> dict[str, DiagnosisChoice]:
@@ -188,21 +188,21 @@ def _search(word: str, ends: float) -> dict[str, DiagnosisChoice]:
 
 def _remembered(codes: Iterable[str]) -> list[DiagnosisChoice]:
     """Return codes with the cached description of the service, or without one."""
-    wanted = list(codes)
+    keys = {code: _key(code) for code in codes}
     try:
-        known: dict[str, Any] = cache.get_many([_key(code) for code in wanted])
+        cached: dict[str, tuple[str, bool]] = cache.get_many(keys.values())
     except (RedisError, OSError):
-        known = {}
-    return [DiagnosisChoice(code, *known.get(_key(code), ())) for code in wanted]
+        cached = {}
+    return [DiagnosisChoice(code, *cached.get(key, ())) for code, key in keys.items()]
 
 
 def _key(code: str) -> str:
     return f"diagnosis:{code}"
 
 
-def _cache(values: dict[str, Any], seconds: int) -> None:
+def _cache(values: Mapping[str, object], seconds: int) -> None:
     try:
-        cache.set_many(values, seconds)
+        cache.set_many(dict(values), seconds)
     except (RedisError, OSError):
         return  # The next call asks the service again.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
 
 from backoffice.accounts.models import User
 from backoffice.core import vocabulary
@@ -14,19 +13,18 @@ from orders.placing.order_request import TYPED_PHYSICIAN, FormValues
 from patients.models import Demographics, Patient
 
 
-def find_draft(user: Any, patient: Patient, importing: bool) -> OrderDraft | None:
+def find_draft(user: User, patient: Patient, importing: bool) -> OrderDraft | None:
     rows = OrderDraft.objects.filter(user=user, patient_id=patient.pk, importing=importing)
     return rows.first()
 
 
 def save_draft(
-    user: Any, patient: Patient, importing: bool, typed: FormValues, written: str = ""
+    user: User, patient: Patient, importing: bool, typed: FormValues, written: str = ""
 ) -> None:
-    assert isinstance(user, User)
     OrderDraft.save_inputs(typed, written, user=user, patient_id=patient.pk, importing=importing)
 
 
-def delete_draft(user: Any, patient: Patient, importing: bool) -> None:
+def delete_draft(user: User, patient: Patient, importing: bool) -> None:
     OrderDraft.objects.filter(user=user, patient_id=patient.pk, importing=importing).delete()
 
 
@@ -37,7 +35,7 @@ def digest(typed: FormValues) -> str:
 
 def person_values(patient: Patient, person: Demographics | None) -> dict[str, list[str]]:
     """Return what the mirror has about the patient. Only demographics have the address."""
-    known = {
+    values = {
         "first_name": [patient.first_name],
         "last_name": [patient.last_name],
         "dob": [patient.dob.isoformat() if patient.dob else ""],
@@ -46,9 +44,9 @@ def person_values(patient: Patient, person: Demographics | None) -> dict[str, li
         "email": [patient.email],
     }
     if person is None:
-        return known if patient.name_key else {}
+        return values if patient.name_key else {}
     return {
-        **known,
+        **values,
         "first_line": [person.first_line],
         "second_line": [person.second_line or ""],
         "city": [person.city],
@@ -61,7 +59,9 @@ def values_like(order: Order) -> dict[str, list[str]]:
     """Return the values of an earlier order, to order the same again, without its account."""
     record = order.record_at()
     catalog_tests = LabTest.objects.filter(auto_generated=False)
-    known = order.lab_test_id is not None and catalog_tests.filter(pk=order.lab_test_id).exists()
+    is_catalog_test = (
+        order.lab_test_id is not None and catalog_tests.filter(pk=order.lab_test_id).exists()
+    )
     typed: dict[str, list[str]] = {
         "billing_type": [order.billing_type or "client_bill"],
         "icd_codes": [" ".join(map(str, record.get("icd_codes") or []))],
@@ -70,7 +70,7 @@ def values_like(order: Order) -> dict[str, list[str]]:
     }
     if order.priority:
         typed["priority"] = ["on"]
-    if known:
+    if is_catalog_test:
         typed["tests"] = [str(order.lab_test_id)]
         return typed
     # The service generated this test for single markers. Order the markers themselves.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.http import QueryDict
@@ -40,18 +41,22 @@ def _day(label: str, **more: Any) -> forms.DateField:
 class OpenChoiceField(forms.ChoiceField):
     """A choice that also shows its current value if that cannot be chosen any more."""
 
-    default_error_messages: ClassVar[dict[str, Any]] = {
+    default_error_messages: ClassVar = {
         "invalid_choice": "“%(value)s” cannot be chosen here any more. Choose again."
     }
     _current = ""
 
-    def add_current_choice(self, value: str, words: str) -> None:
-        """Show `value` among the choices. It is accepted only if it already was one of them."""
-        if value and not self.valid_value(value):
-            self._current = value
-            self.choices = [*cast(list[tuple[str, str]], self.choices), (value, words)]
+    def offer(self, choices: Sequence[tuple[str, str]], current: str, words: str) -> None:
+        """Set the choices, and show `current` after them, with this text, if it is none of them.
 
-    def valid_value(self, value: Any) -> bool:
+        It is not accepted.
+        """
+        self.choices = choices
+        if current and not self.valid_value(current):
+            self._current = current
+            self.choices = [*choices, (current, words)]
+
+    def valid_value(self, value: object) -> bool:
         return str(value) != self._current and super().valid_value(value)
 
 
@@ -104,12 +109,12 @@ class PlaceForm(forms.Form):
         self._set_choices("gender", gender_choices(order_request))
         self._set_choices("collection_method", method_choices(order_request))
         self._set_choices("lab_account", account_choices(order_request))
-        known = [
+        physicians = [
             (physician.npi, f"{physician.first_name} {physician.last_name}, NPI {physician.npi}")
             for physician in order_request.physicians
         ]
-        other = [(TYPED_PHYSICIAN, "Another one")]
-        self._set_choices("physician", [("", "Choose"), *known, *other])
+        other = (TYPED_PHYSICIAN, "Another one")
+        self._set_choices("physician", [("", "Choose"), *physicians, other])
         self._set_choices("billing_type", billing_choices(order_request))
         for question in order_request.questions:
             self.fields[question.name] = _answer(question, order_request.value(question.name))
@@ -121,8 +126,7 @@ class PlaceForm(forms.Form):
     def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
         field, chosen = self.fields[name], self.order_request.value(name)
         assert isinstance(field, OpenChoiceField)
-        field.choices = choices
-        field.add_current_choice(chosen, f"{chosen}: not known here")
+        field.offer(choices, chosen, f"{chosen}: not known here")
 
     def bound_fields(self, *names: str) -> list[forms.BoundField]:
         return [self[name] for name in names if name in self.fields]
@@ -168,8 +172,7 @@ def gender_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
     """Return the known values, and the one on record."""
     values = list(_GENDERS)
     values.append(vocabulary.canonical("person.gender", order_request.patient.gender).lower())
-    known = _terms("person.gender", dict.fromkeys(value for value in values if value))
-    return [("", "Choose"), *known]
+    return [("", "Choose"), *_terms("person.gender", dict.fromkeys(filter(None, values)))]
 
 
 def account_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
@@ -246,13 +249,14 @@ def _answer(question: Question, initial: str) -> forms.Field:
         "help_text": ". ".join(text for text in (question.marker, question.hint) if text),
     }
     if question.is_choice:
-        field = OpenChoiceField(choices=[("", "Choose"), *question.answers], **more)
-        field.add_current_choice(initial, f"{initial}: not offered any more")
+        field = OpenChoiceField(**more)
+        choices = [("", "Choose"), *question.answers]
+        field.offer(choices, initial, f"{initial}: not offered any more")
         return field
     if question.type == "numeric":
         return forms.DecimalField(widget=forms.TextInput({"inputmode": "decimal"}), **more)
     return forms.CharField(max_length=500, **more)
 
 
-def _terms(name: str, values: Any) -> list[tuple[str, str]]:
+def _terms(name: str, values: Iterable[str]) -> list[tuple[str, str]]:
     return [(value, vocabulary.term(name, value).label) for value in values]

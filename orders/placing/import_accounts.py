@@ -29,7 +29,7 @@ def read_accounts(order_requests: Sequence[OrderRequest]) -> None:
     for order_request in order_requests:
         [test] = order_request.tests
         if test.pk in labs:
-            order_request.__dict__["labs"] = labs[test.pk]
+            order_request.labs = labs[test.pk]
         labs[test.pk] = order_request.labs
     entries = LabAccountTeam.objects.select_related("account").filter(
         team_id__in={order_request.patient.team_id for order_request in order_requests},
@@ -43,14 +43,14 @@ def read_accounts(order_requests: Sequence[OrderRequest]) -> None:
         accounts[entry.account.lab, entry.team_id].append(entry.account)
     tests = [test for order_request in order_requests for test in order_request.tests]
     offers = AccountOffers.read(
-        [account for of_cell in accounts.values() for account in of_cell], tests, []
+        [account for team_accounts in accounts.values() for account in team_accounts], tests, []
     )
     for order_request in order_requests:
         lab = order_request.lab.slug if order_request.lab else ""
-        order_request.__dict__["accounts"] = accounts.get((lab, order_request.patient.team_id), [])
-        order_request.__dict__["offers"] = offers
+        order_request.accounts = accounts.get((lab, order_request.patient.team_id), [])
+        order_request.offers = offers
         account = _account_value(order_request.value("lab_account"), order_request.usable_accounts)
-        order_request.__dict__["typed"] = {**order_request.typed, "lab_account": [account]}
+        order_request.typed = {**order_request.typed, "lab_account": [account]}
 
 
 def _account_value(cell: str, accounts: Sequence[LabAccount]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.db.models import Q
@@ -14,6 +14,7 @@ from django.utils.dateparse import parse_date
 
 from backoffice.core.identifiers import UnusableCharacter, clean
 from backoffice.core.urls import parse_uuid
+from backoffice.service.json_text import JsonObject
 from labs.models import Lab, LabAccount, LabTest, Marker, Physician
 from orders.commands.importing import USABLE_STATUSES_TO_IMPORT
 from orders.commands.placing import USABLE_STATUSES
@@ -33,9 +34,13 @@ CHOICE_FIELDS: Final = ("tests", "markers")
 TYPED_PHYSICIAN: Final = "typed"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class OrderRequest:
-    """One order as requested for a patient. Each record is read from the mirror once."""
+    """One order as requested for a patient.
+
+    Each record is read from the mirror once. An import of many orders sets the records that it has
+    already read.
+    """
 
     patient: Patient
     person: Demographics | None
@@ -75,10 +80,12 @@ class OrderRequest:
     @cached_property
     def unknown_choices(self) -> list[tuple[str, str]]:
         """The chosen ids that the catalog does not have: names of fields and values."""
-        known = {str(item.pk) for item in (*self.tests, *self.markers)}
+        in_catalog = {str(item.pk) for item in (*self.tests, *self.markers)}
         chosen = [(name, value) for name in CHOICE_FIELDS for value in self.typed.get(name, ())]
         return [
-            choice for choice in dict.fromkeys(chosen) if choice[1].strip().lower() not in known
+            (name, value)
+            for name, value in dict.fromkeys(chosen)
+            if value.strip().lower() not in in_catalog
         ]
 
     @cached_property
@@ -272,7 +279,7 @@ class OrderRequest:
         return Order.objects.filter(user_id=self.patient.pk, **values).exists()
 
     @property
-    def medical_proxy(self) -> dict[str, Any]:
+    def medical_proxy(self) -> JsonObject:
         """Return the medical proxy of a minor, as the service has it."""
         return self.person.record_at("medical_proxy") if self.person else {}
 

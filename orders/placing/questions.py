@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from backoffice.core.vocabulary.measures import Interval, number_of, range_of
+from backoffice.service.json_text import JsonObject
 from labs.models import Marker
 
 
@@ -57,7 +57,7 @@ def questions_of(markers: Iterable[Marker]) -> list[Question]:
     ]
 
 
-def _question(marker: Marker, data: dict[str, Any]) -> Question:
+def _question(marker: Marker, data: JsonObject) -> Question:
     words = str(data.get("value") or "")
     fasting = "fasting" in f"{words} {data.get('code')}".lower()
     return Question(
@@ -108,7 +108,7 @@ def _is_day(text: str) -> bool:
     return True
 
 
-def _dicts(values: Any) -> list[dict[str, Any]]:
+def _dicts(values: object) -> list[JsonObject]:
     return (
         [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
     )

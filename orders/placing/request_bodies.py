@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 import msgspec
 
+from backoffice.service.json_text import JsonObject
 from backoffice.service.labs import AddOn, OrderSet
 from backoffice.service.orders import (
     AoeAnswered,
@@ -68,13 +68,7 @@ def import_command(order_request: OrderRequest) -> ImportOrder:
 def _patient(order_request: OrderRequest) -> NewPatient:
     born = order_request.date_value("dob")
     assert isinstance(born, date)
-    known = order_request.person
-    more: dict[str, Any] = {}
-    if known is not None:
-        more = {
-            name: getattr(known, name)
-            for name in ("race", "ethnicity", "sexual_orientation", "gender_identity")
-        }
+    person = order_request.person
     return NewPatient(
         first_name=order_request.value("first_name"),
         last_name=order_request.value("last_name"),
@@ -83,12 +77,15 @@ def _patient(order_request: OrderRequest) -> NewPatient:
         phone_number=patient_rules.phone(order_request.value("phone_number")),
         email=order_request.value("email"),
         medical_proxy=_proxy(order_request.medical_proxy),
-        **more,
+        race=person.race if person else None,
+        ethnicity=person.ethnicity if person else None,
+        sexual_orientation=person.sexual_orientation if person else None,
+        gender_identity=person.gender_identity if person else None,
     )
 
 
 def _address(order_request: OrderRequest) -> NewPatientAddress:
-    known = order_request.person.record_at("address") if order_request.person else {}
+    on_record = order_request.person.record_at("address") if order_request.person else {}
     return NewPatientAddress(
         receiver_name=f"{order_request.value('first_name')} {order_request.value('last_name')}",
         first_line=order_request.value("first_line"),
@@ -96,8 +93,8 @@ def _address(order_request: OrderRequest) -> NewPatientAddress:
         city=order_request.value("city"),
         state=_state(order_request.value("state")),
         zip=order_request.value("zip"),
-        country=_country(order_request, known),
-        access_notes=known.get("access_notes") or None,
+        country=_country(order_request, on_record),
+        access_notes=on_record.get("access_notes") or None,
     )
 
 
@@ -105,29 +102,29 @@ def _state(text: str) -> str:
     return text.upper() if len(text) == 2 else text
 
 
-def _country(order_request: OrderRequest, known: dict[str, Any]) -> str:
+def _country(order_request: OrderRequest, on_record: JsonObject) -> str:
     """Return the country on record if the state is the one on record.
 
     The form of an order does not have the country.
     """
-    if order_request.value("state").upper() == str(known.get("state") or "").upper():
-        return str(known.get("country") or COUNTRY)
+    if order_request.value("state").upper() == str(on_record.get("state") or "").upper():
+        return str(on_record.get("country") or COUNTRY)
     return COUNTRY
 
 
-def _proxy(record: dict[str, Any]) -> NewGuarantor | None:
+def _proxy(record: JsonObject) -> NewGuarantor | None:
     """Return the medical proxy on record, with all fields that the interface accepts."""
     address = record.get("address")
     if not record.get("first_name") or not isinstance(address, dict):
         return None
     zip_code = address.get("zip") or address.get("zip_code")
     fields = NewGuarantor.__struct_fields__
-    known = {name: record[name] for name in fields if record.get(name) is not None}
+    details = {"last_name": "", "phone_number": ""}
+    details |= {name: record[name] for name in fields if record.get(name) is not None}
     lines = {name: str(address[name]) for name in NewAddress.__struct_fields__ if address.get(name)}
     home = dict.fromkeys(("first_line", "city", "state"), "") | {"country": COUNTRY} | lines
-    known = {"last_name": "", "phone_number": ""} | known
     return msgspec.convert(
-        known | {"address": home | {"zip": str(zip_code or "")}}, NewGuarantor, strict=False
+        details | {"address": home | {"zip": str(zip_code or "")}}, NewGuarantor, strict=False
     )
 
 

@@ -106,8 +106,8 @@ def transaction_rows(
     """
     orders = sorted([page_order, *others], key=lambda order: (order.created_at, order.pk))
     ids = requested_accounts(orders) if accounts else {}
-    known = {account.pk: account for account in LabAccount.objects.filter(pk__in=set(ids.values()))}
-    by_order = {order: known.get(account) for order, account in ids.items()}
+    account_by_id = LabAccount.objects.in_bulk(set(ids.values()))
+    by_order = {order: account_by_id.get(account) for order, account in ids.items()}
     return [
         TransactionRow(order, order.pk == page_order.pk, by_order.get(order.pk)) for order in orders
     ]

@@ -50,10 +50,10 @@ LINE_END: Final = "\r\n"
 
 def check_rows(rows: Sequence[ImportRow]) -> None:
     """Read the meaning of each row, and add its errors."""
-    known = _ReferencedRecords(rows)
+    records = _ReferencedRecords(rows)
     for row in rows:
         row.faults += _unusable(row.cells)
-        row.order_request = known.make_request(row)
+        row.order_request = records.make_request(row)
     read_accounts([row.order_request for row in rows if row.order_request])
     first_lines: dict[str, int] = {}
     cut_off = lost_zero_warnings(row.cells["sample_id"] for row in rows)
@@ -65,10 +65,10 @@ def check_rows(rows: Sequence[ImportRow]) -> None:
             if len(cell) > MAX_LETTERS
         ]
         if row.order_request is not None:
-            known_faults = " ".join(row.faults)
+            earlier_faults = " ".join(row.faults)
             row_findings = findings(row.order_request)
             stopped = _blocking_messages(row.order_request, row.cells["lab_account"], row_findings)
-            row.faults += [words for words in stopped if words not in known_faults]
+            row.faults += [words for words in stopped if words not in earlier_faults]
             row.notes += [finding.words for finding in row_findings if finding.kind == NOT_CHECKED]
         row.warnings += [
             words for name in IDENTIFIERS if (words := warning_message(row.cells[name]))
@@ -145,8 +145,8 @@ def _choice(label: str, typed: str, text: str, origin: str = DEFAULT) -> RowChoi
 
 
 def _term(name: str, value: str) -> str:
-    known = value in VOCABULARIES[CHOICES[name]]
-    return vocabulary.term(CHOICES[name], value).label if known else value
+    is_known = value in VOCABULARIES[CHOICES[name]]
+    return vocabulary.term(CHOICES[name], value).label if is_known else value
 
 
 def _service_word(name: str, cells: Mapping[str, str]) -> str:
@@ -181,7 +181,9 @@ def _blocking_messages(
     labels = [str(form.fields[finding.field].label).lower() for finding in lacks]
     words = [_choice_message(name, order_request.value(name)) for name in unknown]
     words += (
-        [_missing_details_message(labels, known=order_request.person is not None)] if lacks else []
+        [_missing_details_message(labels, has_record=order_request.person is not None)]
+        if lacks
+        else []
     )
     words += [
         _table_message(finding, order_request, account)
@@ -201,9 +203,9 @@ def _is_missing_detail(finding: Finding) -> bool:
     return finding.field in MISSING_MESSAGES and finding.kind == f"no {finding.field}"
 
 
-def _missing_details_message(labels: Sequence[str], *, known: bool) -> str:
+def _missing_details_message(labels: Sequence[str], *, has_record: bool) -> str:
     """Return one message for all missing details of a patient."""
-    if not known:
+    if not has_record:
         return (
             "The service has no details of this patient: add them on the patient’s page first"
             f" ({', '.join(labels)})."
@@ -213,17 +215,18 @@ def _missing_details_message(labels: Sequence[str], *, known: bool) -> str:
 
 def _choice_message(name: str, text: str) -> str:
     text = visible(text)
-    known = ", ".join(VOCABULARIES[CHOICES[name]])
-    return f"“{text}” is no {name}. Write one of these: {known}."
+    values = ", ".join(VOCABULARIES[CHOICES[name]])
+    return f"“{text}” is no {name}. Write one of these: {values}."
 
 
 def _table_message(finding: Finding, order_request: OrderRequest, account: str) -> str:
     """Return the message of a finding for a table, where staff choose by writing a value."""
     if finding.kind == "physician missing":
-        known = "; ".join(
-            f"{two.npi} {two.first_name} {two.last_name}" for two in order_request.physicians
+        physicians = "; ".join(
+            f"{physician.npi} {physician.first_name} {physician.last_name}"
+            for physician in order_request.physicians
         )
-        return f"Under this account our own physician orders: write their NPI ({known})."
+        return f"Under this account our own physician orders: write their NPI ({physicians})."
     if finding.kind != "account":
         return finding.words
     return account_error(account, order_request)
@@ -313,11 +316,9 @@ class _ReferencedRecords:
         }
         order_request = OrderRequest(patient, person, typed, importing=True)
         # These are already read, or the same for many rows.
-        order_request.__dict__["tests"] = tests
-        order_request.__dict__["physicians"] = self.physicians
-        order_request.__dict__["order_with_sample_id"] = self.taken.get(
-            comparison_key(cells["sample_id"])
-        )
+        order_request.tests = tests
+        order_request.physicians = self.physicians
+        order_request.order_with_sample_id = self.taken.get(comparison_key(cells["sample_id"]))
         return order_request
 
     def _patient(self, text: str) -> tuple[Patient | None, str]:

@@ -12,9 +12,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 
 from backoffice.core.identifiers import visible
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.lists.formulas import unescape_formula
 from orders.placing.order_request import OrderRequest
 
@@ -66,7 +67,7 @@ class RowChoice:
 
 @dataclass(slots=True)
 class ImportRow:
-    """One line: its typed cells, their meaning, and what is wrong with it."""
+    """One line: its typed cells, their meaning, and its errors."""
 
     number: int
     """The line of the file where the row begins."""
@@ -78,7 +79,7 @@ class ImportRow:
     notes: list[str] = field(default_factory=list)
     """Notes on what could not be checked."""
     choices: list[RowChoice] = field(default_factory=list)
-    command: Any = None
+    command: CommandRecord | None = None
     """The command of the row after it was enqueued."""
 
     @property
@@ -179,7 +180,7 @@ def _columns(heads: Sequence[str]) -> list[str]:
     lacking = [name for name in NEEDED if name not in names]
     troubles = []
     if unknown:
-        troubles.append(" ".join(map(_unknown, unknown[:_MAX_SHOWN])))
+        troubles.append(" ".join(map(_unknown_column_message, unknown[:_MAX_SHOWN])))
         if len(unknown) > _MAX_SHOWN:
             troubles.append(f"{len(unknown) - _MAX_SHOWN} more columns are unknown.")
     if lacking:
@@ -198,7 +199,7 @@ _LEAST_OF_HEAD: Final = 3
 """Fewest letters with which a part of its name proposes a column."""
 
 
-def _unknown(head: str) -> str:
+def _unknown_column_message(head: str) -> str:
     word = squeezed(head)
     near = get_close_matches(word, _BY_HEAD, n=1, cutoff=_NEAR)
     near = near or [head for head in _BY_HEAD if len(word) >= _LEAST_OF_HEAD and word in head]

@@ -35,7 +35,7 @@ def refused_orders(request: HttpRequest, account_id: UUID) -> HttpResponse:
         request,
         "orders-refused",
         ["Order", "Test", *names, ordered, "Reason", "Refused today, too"],
-        [_row(order, by_name) for order in refused],
+        [_row(refusal, by_name) for refusal in refused],
         subject="order",
         ids=[refusal.order.pk for refusal in refused],
         patients=[refusal.order.user_id for refusal in refused],

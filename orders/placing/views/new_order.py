@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django import forms
@@ -20,7 +20,8 @@ from backoffice.outbox.enqueueing import WRITTEN, Conflict, enqueue
 from backoffice.outbox.forms import CommandForm, conflict_message, resubmitted_command
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.hidden_answers import unshown
-from orders.models import Order
+from backoffice.pages.lists.definition import staff_user
+from orders.models import Order, OrderDraft
 from orders.placing import drafts, request_bodies
 from orders.placing.catalog_choices import choices
 from orders.placing.diagnoses import Matches, check_codes, match_diagnoses
@@ -83,7 +84,7 @@ def edit(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> 
     patient, person = _patient_and_demographics(patient_id)
     if request.method == "POST":
         return _save_and_answer(request, patient, person, importing)
-    draft = drafts.find_draft(request.user, patient, importing)
+    draft = drafts.find_draft(staff_user(request), patient, importing)
     refused = _refused_command(request, patient)
     first_values = _initial_values(request, patient, person, refused, importing)
     if first_values and draft is not None and draft.typed != first_values:
@@ -144,7 +145,7 @@ def _matches(request: HttpRequest) -> Matches:
 def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> HttpResponse:
     """Show the order as it will be sent, with the button that sends it."""
     patient, person = _patient_and_demographics(patient_id)
-    draft = drafts.find_draft(request.user, patient, importing)
+    draft = drafts.find_draft(staff_user(request), patient, importing)
     review_form = OrderReviewForm(request.POST if request.method == "POST" else None)
     if review_form.is_valid():
         # After a second click the draft is gone, but the command of the first click exists.
@@ -165,7 +166,7 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
     if request.method == "POST":
         command = _enqueue(request, review_form, order_request)
         if isinstance(command, CommandRecord):
-            drafts.delete_draft(request.user, patient, importing)
+            drafts.delete_draft(staff_user(request), patient, importing)
             return redirect("commands:detail", command.pk)
         form = OrderReviewForm({name: form[name].value() for name in form.fields})
         form.full_clean()
@@ -214,12 +215,12 @@ def _save_and_answer(
     do, typed = request.POST.get("do", ""), order_values(request.POST)
     address = _address(patient, importing)
     if do == "discard":
-        drafts.delete_draft(request.user, patient, importing)
+        drafts.delete_draft(staff_user(request), patient, importing)
         return redirect(address)
     if do == "begin":
         refused = _refused_command(request, patient)
         if first_values := _initial_values(request, patient, person, refused, importing):
-            drafts.save_draft(request.user, patient, importing, first_values)
+            drafts.save_draft(staff_user(request), patient, importing, first_values)
         return redirect(f"{address}?again={refused.pk}" if refused else address)
     code = request.POST.get("add_code", "").replace("\x00", "")[:CODE_LETTERS]
     if code and not importing:
@@ -231,7 +232,7 @@ def _save_and_answer(
             {**former_answers(order_request.replaced_order_source, order_request), **typed}
         )
     _name_ticks(order_request, typed, is_same_choice=_has_same_choice(request, order_request))
-    drafts.save_draft(request.user, patient, importing, typed, request.POST.get(WRITTEN, ""))
+    drafts.save_draft(staff_user(request), patient, importing, typed, request.POST.get(WRITTEN, ""))
     if do == "leave":
         return HttpResponse(status=204)
     if code:
@@ -296,7 +297,7 @@ def _page(
     request: HttpRequest,
     form: PlaceForm,
     *,
-    draft: Any = None,
+    draft: OrderDraft | None = None,
     status: int = 200,
     check: bool = False,
     matches: Matches | None = None,
@@ -315,14 +316,14 @@ def _context(
     word: str,
     all_findings: list[Finding] | None = None,
     matches: Matches | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the context of the page.
 
     It includes answers to questions that the page does not show now.
     """
     order_request, word = form.order_request, word.strip()
     all_findings = findings(order_request) if all_findings is None else all_findings
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "order_request": order_request,
         "form": form,
         "findings": all_findings,
@@ -336,11 +337,10 @@ def _context(
         "diagnosis": request.POST.get("diagnosis", "").replace("\x00", ""),
         "address": _address(order_request.patient, order_request.importing),
     }
-    for part in ("blocks", "summary"):
-        template = f"orders/placing/_{part}.html"
-        context[part] = render_to_string(template, context, request=request)
-    page = context["blocks"] + context.pop("summary")
-    return {**context, "unshown": unshown(order_request.typed, page)}
+    blocks = render_to_string("orders/placing/_blocks.html", context, request=request)
+    context["blocks"] = blocks
+    summary = render_to_string("orders/placing/_summary.html", context, request=request)
+    return {**context, "unshown": unshown(order_request.typed, blocks + summary)}
 
 
 def _add_blocking_errors(form: PlaceForm, all_findings: list[Finding]) -> None:

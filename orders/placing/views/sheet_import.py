@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from django import forms
 from django.core.exceptions import BadRequest
@@ -104,12 +104,12 @@ def import_status(request: HttpRequest) -> HttpResponse:
     return render(request, "orders/placing/_sheet_standing.html", context)
 
 
-def _command_states(commands: Sequence[CommandRecord]) -> dict[str, Any]:
+def _command_states(commands: Sequence[CommandRecord]) -> dict[str, object]:
     """Return the number of commands by state, and when the first was requested."""
-    met = Counter(command.state for command in commands)
+    counts = Counter(command.state for command in commands)
     return {
         "commands": commands,
-        "states": [(state, met[state]) for state in CommandRecord.State.values if met[state]],
+        "states": [(state, counts[state]) for state in CommandRecord.State.values if counts[state]],
         "open": any(
             command.is_open and command.state != CommandRecord.State.UNDECIDED
             for command in commands
@@ -161,7 +161,7 @@ def _page(
     status: int = 200,
     done: bool = False,
 ) -> HttpResponse:
-    context: dict[str, Any] = {
+    context = {
         "form": form,
         "rows": rows,
         "good": [row for row in rows if row.is_importable],
