@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.urls import reverse
 
 from backoffice.accounts.access import may
+from backoffice.accounts.models import User
 from orders.commands.order_changes import CANCELABLE_STATUSES, DATABLE_STATUSES
 from orders.models import Order
 from orders.rules import appointment_rules
 
 
-def order_actions(order: Order, user: Any) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class OrderAction:
+    """A link to something that a user may do with an order.
+
+    `drawer`: it opens beside the page. `elsewhere`: it leads to another website.
+    """
+
+    label: str
+    url: str
+    primary: bool = False
+    drawer: bool = False
+    elsewhere: bool = False
+
+
+def order_actions(order: Order, user: User | AnonymousUser) -> list[OrderAction]:
     """Return what this user may do with the order now, the most likely action first."""
     low, pk = order.low_level_status, order.pk
     if order.missing_since:
         return []
-    actions: list[dict[str, Any]] = []
+    actions: list[OrderAction] = []
 
-    def offer(label: str, page: str, **more: Any) -> None:
-        actions.append({"label": label, "url": reverse(page, args=[pk]), **more})
+    def offer(label: str, page: str, *, primary: bool = False, drawer: bool = False) -> None:
+        actions.append(OrderAction(label, reverse(page, args=[pk]), primary, drawer))
 
     if may(user, "appointments.change", "patients.view") and not appointment_rules.why_not_book(
         order

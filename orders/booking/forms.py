@@ -6,7 +6,7 @@ filter loses no typed value.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from django import forms
@@ -21,8 +21,8 @@ MAX_SITES: Final = 3
 ADDRESS: Final = ("first_line", "second_line", "city", "state", "zip_code", "access_notes")
 
 
-def _area(rows: int, **more: Any) -> forms.Textarea:
-    return forms.Textarea(attrs={"rows": rows, **more})
+def _notes_widget(rows: int) -> forms.Textarea:
+    return forms.Textarea(attrs={"rows": rows, "maxlength": NOTES, "data-count": NOTES})
 
 
 class _TimesForm(CommandForm):
@@ -44,7 +44,7 @@ class _TimesForm(CommandForm):
         required=False,
         max_length=NOTES,
         strip=True,
-        widget=_area(3, maxlength=NOTES, **{"data-count": NOTES}),
+        widget=_notes_widget(3),
         error_messages={"max_length": f"At most {NOTES} characters; these are %(show_value)d."},
     )
 
@@ -53,8 +53,8 @@ class _TimesForm(CommandForm):
         if self.is_booking:
             self.errors.pop("start_date", None)
 
-    def clean_start_date(self) -> Any:
-        day = self.cleaned_data["start_date"]
+    def clean_start_date(self) -> date | None:
+        day: date | None = self.cleaned_data["start_date"]
         # A calendar day at the place of the draw, which may be a day behind UTC.
         if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
             raise forms.ValidationError("Choose today or a later day.")
@@ -117,7 +117,7 @@ class HomeForm(_TimesForm):
         label="Access notes",
         required=False,
         max_length=NOTES,
-        widget=_area(2, maxlength=NOTES, **{"data-count": NOTES}),
+        widget=_notes_widget(2),
     )
     provider = forms.CharField(max_length=100, required=False)
 
@@ -129,10 +129,11 @@ class HomeForm(_TimesForm):
         """Accept an unchanged address on record without our rules: the service already has it."""
         super().full_clean()
         for name in ADDRESS:
-            known = str(self.initial.get(name) or "")
-            if known and name in self.errors and self.data.get(name, "").strip() == known.strip():
+            on_record = str(self.initial.get(name) or "")
+            typed = self.data.get(name, "").strip()
+            if on_record and name in self.errors and typed == on_record.strip():
                 del self.errors[name]
-                self.cleaned_data[name] = known
+                self.cleaned_data[name] = on_record
 
     def clean_first_line(self) -> str:
         line: str = self.cleaned_data["first_line"]
@@ -161,7 +162,7 @@ class HomeForm(_TimesForm):
 class _CenterCodes(forms.MultipleChoiceField):
     """Codes of sites. The service decides which ones are valid."""
 
-    def valid_value(self, value: Any) -> bool:
+    def valid_value(self, value: object) -> bool:
         return len(str(value)) <= 64
 
 
@@ -218,7 +219,7 @@ class CancelVisitForm(_SeenVisitForm, CommandForm):
         label="Note to the provider",
         required=False,
         max_length=NOTES,
-        widget=_area(3, maxlength=NOTES, **{"data-count": NOTES}),
+        widget=_notes_widget(3),
     )
 
     def __init__(self, *args: Any, reasons: list[tuple[str, str]], **options: Any) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from backoffice.core.service_client import service
 from backoffice.service import Service, areas, errors
@@ -146,7 +145,14 @@ def _offer(
     if chosen is not None and not is_found(times, chosen):
         apart = find_again(deadline(), place, chosen)
     state = place.address.state if place.address else ""
-    return build_time_list(times, time_filters, **_current_visit(visit), apart=apart, state=state)
+    return build_time_list(
+        times,
+        time_filters,
+        current_start=visit.start_at if visit else None,
+        current_zone=visit.visit_zone if visit else None,
+        apart=apart,
+        state=state,
+    )
 
 
 def _load_providers(picker_data: PickerData, calls: Service, zip_code: str) -> list[str]:
@@ -188,18 +194,18 @@ def load_center_times(form: CenterForm, order: Order, visit: Appointment | None)
             *(form.current_value("sites") or []),
             *(form.current_value("far_sites") or []),
         ]
-        wanted = _sites_to_show(picker_data.sites, chosen_sites, visit)
+        shown_codes = _sites_to_show(picker_data.sites, chosen_sites, visit)
         codes = {near.code for near in picker_data.sites}
         picker_data.far_sites = [code for code in dict.fromkeys(chosen_sites) if code not in codes]
         for near in picker_data.sites:
-            near.chosen = near.code in wanted
-        if not wanted:
+            near.chosen = near.code in shown_codes
+        if not shown_codes:
             return picker_data
-        place = VisitPlace(lab=order_lab_slug(order), sites=tuple(wanted))
+        place = VisitPlace(lab=order_lab_slug(order), sites=tuple(shown_codes))
         picker_data.offer = _offer(deadline, place, form.time_filters(), visit)
         miles = {near.code: near.site.distance for near in picker_data.sites}
         for day in picker_data.offer.days:
-            day.groups = sort_groups(day.groups, wanted)
+            day.groups = sort_groups(day.groups, shown_codes)
             for group in day.groups:
                 group.distance = miles.get(group.site)
     except errors.ServiceError as error:
@@ -219,12 +225,12 @@ def order_lab_slug(order: Order) -> str:
     return slugs.pop() if len(slugs) == 1 else ""
 
 
-def sort_groups(groups: Iterable[SiteTimes], wanted: Sequence[str]) -> list[SiteTimes]:
+def sort_groups(groups: Iterable[SiteTimes], codes: Sequence[str]) -> list[SiteTimes]:
     """Sort groups by the order of the requested centers.
 
     Times at another center, or without a center, are last (appointments.md 2).
     """
-    places = {code: place for place, code in enumerate(wanted)}
+    places = {code: place for place, code in enumerate(codes)}
     return sorted(groups, key=lambda group: places.get(group.site, len(places)))
 
 
@@ -271,11 +277,6 @@ def _is_visit_site(near: NearbySite, visit: Appointment) -> bool:
 
 def _folded(first_line: str | None, zip_code: str | None) -> tuple[str, str]:
     return " ".join((first_line or "").split()).casefold(), (zip_code or "")[:5]
-
-
-def _current_visit(visit: Appointment | None) -> dict[str, Any]:
-    start: datetime | None = visit.start_at if visit else None
-    return {"current_start": start, "current_zone": visit.visit_zone if visit else None}
 
 
 def order_address(order: Order) -> dict[str, str]:

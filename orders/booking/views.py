@@ -6,22 +6,25 @@ data, which no URL may have. Only the button that books makes a command.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.core.cache import cache
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
+from redis import RedisError
 
 from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_view
 from backoffice.core.service_client import service
 from backoffice.outbox.command import Command
 from backoffice.outbox.enqueueing import was_already_sent
+from backoffice.outbox.forms import CommandForm
 from backoffice.pages.hidden_answers import unshown
 from backoffice.service import errors
 from orders.booking import sites
@@ -36,6 +39,8 @@ from orders.commands import BookCenter, BookVisit, CancelVisit, RequestVisit, Re
 from orders.models import Appointment, Order
 from orders.rules import appointment_rules
 from orders.rules.slots import PARTS, WEEKS, VisitPlace
+
+BoundForm = TypeVar("BoundForm", bound=CommandForm)
 
 METHODS: Final = ("GET", "HEAD", "POST")
 BUTTONS: Final = ("look", "ask")
@@ -52,14 +57,14 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
         return redirect("orders:detail", order.pk)
     hindrance = appointment_rules.why_not_book(order)
     if hindrance:
-        return _page(request, order, None, {"hindrance": hindrance, "title": "Book a visit"})
+        return _page(request, order, None, hindrance=hindrance, title="Book a visit")
     form = _form(request, order, None)
     form.is_booking = _is_booking(request)
     if _is_booking(request) and form.is_valid():
         command = _booking_command(request, order, form)
         if command is not None and form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
-    return _page(request, order, None, {"form": form, "title": "Book a visit", "verb": "Book"})
+    return _page(request, order, None, form, title="Book a visit", verb="Book")
 
 
 @requires("orders.view", "patients.view", "appointments.change")
@@ -69,16 +74,15 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order, visit = get_object_or_404(Order, pk=order_id), appointment_rules.active_visit(order_id)
     if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
-    title = {"title": "Reschedule"}
+    title = "Reschedule"
     if visit is None:
-        return _page(request, order, None, {"hindrance": "There is no visit to move.", **title})
+        return _page(request, order, None, hindrance="There is no visit to move.", title=title)
     hindrance = appointment_rules.why_not_move(order, visit)
     if hindrance:
-        return _page(request, order, visit, {"hindrance": hindrance, **title})
+        return _page(request, order, visit, hindrance=hindrance, title=title)
     form = _form(request, order, visit)
     form.is_booking = _is_booking(request)
     if _is_booking(request) and form.is_valid() and (time := form.require_slot()):
-        home = visit.type == appointment_rules.HOME
         command = RescheduleVisit(
             order_id=order.pk,
             user_id=order.user_id,
@@ -87,14 +91,14 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
             seen=form.cleaned_data["seen_start"],
             time=time,
             where=VisitPlace(address=form.address())
-            if home
+            if visit.type == appointment_rules.HOME and isinstance(form, HomeForm)
             else VisitPlace(lab=sites.order_lab_slug(order)),
             zone=visit.iana_timezone or "",
             notes=form.cleaned_data["notes"],
         )
         if form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
-    return _page(request, order, visit, {"form": form, **title, "verb": "Confirm"})
+    return _page(request, order, visit, form, title=title, verb="Confirm")
 
 
 @requires("orders.view", "patients.view", "appointments.change")
@@ -104,8 +108,14 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order, visit = get_object_or_404(Order, pk=order_id), appointment_rules.active_visit(order_id)
     form = _form(request, order, visit)
     verb = "Confirm" if visit else "Book"
-    context = {"order": order, "visit": visit, "form": form, "verb": verb, "alone": True}
-    context |= _picker_context(request, order, visit, form)
+    context = {
+        "order": order,
+        "visit": visit,
+        "form": form,
+        "verb": verb,
+        "alone": True,
+        **_picker_context(request, order, visit, form),
+    }
     return render(request, "orders/booking/_times.html", context)
 
 
@@ -118,15 +128,18 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
         return redirect("orders:detail", order.pk)
     rebook = "rebook" in request.GET
     title = "Cancel and rebook" if rebook else "Cancel the visit"
-    context: dict[str, Any] = {"title": title, "verb": title, "rebook": rebook}
     hindrance = (
         "There is no visit to cancel." if visit is None else appointment_rules.why_not_cancel(visit)
     )
     if visit is None or hindrance:
-        return _page(request, order, visit, {**context, "hindrance": hindrance})
+        return _page(
+            request, order, visit, hindrance=hindrance, title=title, verb=title, rebook=rebook
+        )
     reasons = cancellation_reasons(visit.type)
     if reasons is None:
-        return _page(request, order, visit, {**context, "trouble": sites.SLOW})
+        return _page(
+            request, order, visit, trouble=sites.SLOW, title=title, verb=title, rebook=rebook
+        )
     form = _bound_form(request, CancelVisitForm, reasons=reasons)
     if request.method == "POST" and form.is_valid():
         command = CancelVisit(
@@ -141,13 +154,16 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
         )
         if form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
-    return _page(request, order, visit, {**context, "form": form})
+    return _page(request, order, visit, form, title=title, verb=title, rebook=rebook)
 
 
 def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
     """Return ids and names of the service's reasons; None if it does not answer."""
     key = f"cancellation-reasons:{visit_type}"
-    cached: list[tuple[str, str]] | None = _cached(key)
+    try:
+        cached: list[tuple[str, str]] | None = cache.get(key)
+    except (RedisError, OSError):
+        cached = None
     if cached:
         return cached
     calls = service().within(sites.SECONDS).appointments
@@ -165,61 +181,65 @@ def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
         )
         for reason in page.records
     ]
-    _cache(key, reasons)
+    with suppress(RedisError, OSError):
+        cache.set(key, reasons, REASONS_KEPT)
     return reasons or None
-
-
-def _cached(key: str) -> Any:
-    try:
-        return cache.get(key)
-    except Exception:  # Redis may be unavailable. Then the service is asked.
-        return None
-
-
-def _cache(key: str, value: Any) -> None:
-    try:
-        cache.set(key, value, REASONS_KEPT)
-    except Exception:
-        return
 
 
 def _is_booking(request: HttpRequest) -> bool:
     return request.method == "POST" and "look" not in request.POST
 
 
-def _booking_command(request: HttpRequest, order: Order, form: Any) -> Command | None:
+def _booking_command(
+    request: HttpRequest, order: Order, form: HomeForm | CenterForm
+) -> Command | None:
     """Return the command of a valid form. If no time was chosen, add an error and return None."""
-    order_ids: dict[str, Any] = {"order_id": order.pk, "user_id": order.user_id}
     notes = form.cleaned_data["notes"]
-    if order.method == "at_home_phlebotomy" and request.POST.get("ask") == "request":
-        provider = form.cleaned_data["provider"]
-        if not provider:
-            form.add_error(None, "Choose who is to call the patient.")
+    if isinstance(form, HomeForm):
+        address = form.address()
+        assert address is not None
+        if request.POST.get("ask") == "request":
+            provider = form.cleaned_data["provider"]
+            if not provider:
+                form.add_error(None, "Choose who is to call the patient.")
+                return None
+            return RequestVisit(
+                order_id=order.pk,
+                user_id=order.user_id,
+                provider=provider,
+                address=address,
+                notes=notes,
+            )
+        if (time := form.require_slot()) is None:
             return None
-        return RequestVisit(**order_ids, provider=provider, address=form.address(), notes=notes)
-    time = form.require_slot()
-    if time is None:
+        return BookVisit(
+            order_id=order.pk, user_id=order.user_id, time=time, address=address, notes=notes
+        )
+    if (time := form.require_slot()) is None:
         return None
-    if order.method == "at_home_phlebotomy":
-        return BookVisit(**order_ids, time=time, address=form.address(), notes=notes)
     site = request.POST.get(f"name-{time.site}", "") or time.site
     return BookCenter(
-        **order_ids, time=time, lab=sites.order_lab_slug(order), site=site[:100], notes=notes
+        order_id=order.pk,
+        user_id=order.user_id,
+        time=time,
+        lab=sites.order_lab_slug(order),
+        site=site[:100],
+        notes=notes,
     )
 
 
-def _form(request: HttpRequest, order: Order, visit: Appointment | None) -> Any:
+def _form(request: HttpRequest, order: Order, visit: Appointment | None) -> HomeForm | CenterForm:
+    notes = (visit.appointment_notes or "") if visit else ""
     if order.method == "at_home_phlebotomy":
-        kind: Any = MoveHomeForm if visit else HomeForm
-        initial = sites.visit_address(visit) if visit else sites.order_address(order)
-    else:
-        kind = MoveCenterForm if visit else CenterForm
-        initial = {"zip_code": sites.order_address(order)["zip_code"][:5], "radius": sites.NEAR}
-    initial["notes"] = (visit.appointment_notes or "") if visit else ""
-    return _bound_form(request, kind, initial=initial)
+        address = sites.visit_address(visit) if visit else sites.order_address(order)
+        home_form = MoveHomeForm if visit else HomeForm
+        return _bound_form(request, home_form, initial={**address, "notes": notes})
+    zip_code = sites.order_address(order)["zip_code"][:5]
+    initial = {"zip_code": zip_code, "radius": sites.NEAR, "notes": notes}
+    return _bound_form(request, MoveCenterForm if visit else CenterForm, initial=initial)
 
 
-def _bound_form(request: HttpRequest, kind: Any, **options: Any) -> Any:
+def _bound_form(request: HttpRequest, kind: type[BoundForm], **options: Any) -> BoundForm:
     """Return the form as submitted, as it was for a refused command (`?again=`), or new."""
     if request.method == "POST":
         data = request.POST.copy()
@@ -239,48 +259,52 @@ def _is_day(text: str) -> bool:
 
 
 def _picker_context(
-    request: HttpRequest, order: Order, visit: Appointment | None, form: Any
-) -> dict[str, Any]:
+    request: HttpRequest, order: Order, visit: Appointment | None, form: HomeForm | CenterForm
+) -> dict[str, object]:
     """Return the lookups for the form, and the values that the page does not show now."""
     if isinstance(form, HomeForm):
         picker_data = sites.load_home_times(form, order, visit)
-    elif isinstance(form, CenterForm):
-        picker_data = sites.load_center_times(form, order, visit)
     else:
-        return {}
-    picker: dict[str, Any] = {
+        picker_data = sites.load_center_times(form, order, visit)
+    typed = dict(form.data.lists()) if isinstance(form.data, QueryDict) else {}
+    chosen = form.time_filters().chosen
+    place = f"name-{chosen.site}" if chosen is not None and chosen.site else ""
+    picker: dict[str, object] = {
         "picker": picker_data,
         "parts": PARTS,
         "weeks": WEEKS,
         "home": isinstance(form, HomeForm),
+        "apart_place": typed.get(place, [""])[-1],
     }
-    typed = dict(form.data.lists()) if form.is_bound else {}
-    chosen = form.time_filters().chosen
-    place = f"name-{chosen.site}" if chosen is not None and chosen.site else ""
-    picker["apart_place"] = typed.get(place, [""])[-1]
-    names = [name for name in typed if name.startswith("name-") and name != place]
+    shown_names = [name for name in typed if name.startswith("name-") and name != place]
     if not picker_data.trouble:
-        names += ["sites", "far_sites"]  # The list of centers shows both.
+        shown_names += ["sites", "far_sites"]  # The list of centers shows both.
     elif picker_data.trouble == sites.NOT_ENABLED:
-        names.append("slot")  # No time can be booked, however often this is tried.
+        shown_names.append("slot")  # No time can be booked, however often this is tried.
     context = {"order": order, "visit": visit, "form": form, **picker}
     page = render_to_string("orders/booking/_form.html", context, request=request)
-    return {**picker, "unshown": unshown(typed, page, (*BUTTONS, *names))}
+    return {**picker, "unshown": unshown(typed, page, (*BUTTONS, *shown_names))}
 
 
 def _page(
-    request: HttpRequest, order: Order, visit: Appointment | None, more: dict[str, Any]
+    request: HttpRequest,
+    order: Order,
+    visit: Appointment | None,
+    form: HomeForm | CenterForm | CancelVisitForm | None = None,
+    **more: object,
 ) -> HttpResponse:
     record_view(request, "order", [order.pk], [order.user_id])
-    form = more.get("form")
-    context = {
+    context: dict[str, object] = {
         "order": order,
         "visit": visit,
         "by_name": True,
         "warnings": appointment_rules.warnings(order, visit, timezone.now()),
-        **(_picker_context(request, order, visit, form) if form is not None else {}),
         **more,
     }
+    if form is not None:
+        context["form"] = form
+    if isinstance(form, HomeForm | CenterForm):
+        context |= _picker_context(request, order, visit, form)
     status = 422 if _is_booking(request) else 200
     template = "cancel.html" if isinstance(form, CancelVisitForm) else "pick.html"
     return render(request, f"orders/booking/{template}", context, status=status)

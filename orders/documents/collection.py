@@ -92,20 +92,20 @@ def collection_clock(order: Order, visit: Appointment | None) -> CollectionClock
     """
     if visit is not None and visit.visit_zone.basis is not Basis.UNKNOWN:
         return CollectionClock(visit.visit_zone.zone, visit.visit_zone.note)
-    whole: Order | None = order
+    loaded: Order | None = order
     if order.get_deferred_fields() or not Order.user.is_cached(order):
-        whole = Order.objects.select_related("user").filter(pk=order.pk).first()
-    place = local_clock_of(whole) if whole else staff_clock()
-    if not place.known:
+        loaded = Order.objects.select_related("user").filter(pk=order.pk).first()
+    clock = local_clock_of(loaded) if loaded else staff_clock()
+    if not clock.known:
         return CollectionClock(staff_clock().zone, "your time zone")
-    return CollectionClock(place.zone, "" if place.sure else "time zone assumed from the state")
+    return CollectionClock(clock.zone, "" if clock.sure else "time zone assumed from the state")
 
 
 def collection_time_error(
-    at: datetime, order: Order, known: CollectionTime | None, zone: tzinfo
+    at: datetime, order: Order, collected: CollectionTime | None, zone: tzinfo
 ) -> str:
     """Return why this order's sample cannot have been collected at this time, or an empty text."""
-    if known is not None and at == to_minute(known.at):
+    if collected is not None and at == to_minute(collected.at):
         return ""  # A visit may be in the future; a sample may be older than its import.
     return time_range_error(at, order.created_at, zone)
 

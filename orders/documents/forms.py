@@ -55,15 +55,16 @@ class LabelsForm(forms.Form):
         self.facts = facts
         self.clock = collection_clock(facts.order, facts.visit)
         self.is_now = data is not None and "now" in data
-        known = facts.collected
-        first = {"number": DEFAULT_LABELS, "collected_at": known.at if known else None}
-        if data is not None and known and not {"collected_at", "now"} & set(data):
+        collected = facts.collected
+        initial = {"number": DEFAULT_LABELS, "collected_at": collected.at if collected else None}
+        if data is not None and collected and not {"collected_at", "now"} & set(data):
             data = data.copy()
-            data["collected_at"] = known.at.astimezone(self.clock.zone).strftime(TO_THE_MINUTE)
+            local = collected.at.astimezone(self.clock.zone)
+            data["collected_at"] = local.strftime(TO_THE_MINUTE)
         elif data is not None and self.is_now:
             data = data.copy()
             data["collected_at"] = ""
-        super().__init__(data, initial=first, auto_id="labels_%s")
+        super().__init__(data, initial=initial, auto_id="labels_%s")
         field = self.fields["collected_at"]
         assert isinstance(field, CollectedField)
         field.zone, field.required = self.clock.zone, not self.is_now
@@ -71,9 +72,9 @@ class LabelsForm(forms.Form):
     @property
     def hint(self) -> str:
         """Return the zone of the typed time, and the source of the initial time."""
-        known = self.facts.collected
+        collected = self.facts.collected
         note = f", {self.clock.note}" if self.clock.note else ""
-        source = known.source if known else "No collection time is known."
+        source = collected.source if collected else "No collection time is known."
         return f"{source} {self.clock.name}{note}."
 
     @property
@@ -126,7 +127,7 @@ class PrintForm(CommandForm):
         ]
         collected = self.fields["collected_at"]
         collected.label = "Collection time for orders without a known one"
-        collected.help_text = _times_known(len(facts), len(self.created), self.clock.name)
+        collected.help_text = _collection_times_hint(len(facts), len(self.created), self.clock.name)
         field = self.fields["kinds"]
         assert isinstance(field, forms.MultipleChoiceField)
         field.choices = [(kind.slug, kind.label) for kind in kinds]
@@ -141,7 +142,7 @@ class PrintForm(CommandForm):
         return at
 
 
-def _times_known(count: int, without: int, zone: str) -> str:
+def _collection_times_hint(count: int, without: int, zone: str) -> str:
     if not without:
         return "The collection time of each order is known. This one is not used."
     of_these = f"{without} of {count} orders" if count > 1 else "this order"

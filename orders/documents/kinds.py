@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count
 from django.utils import timezone
 
 from backoffice.accounts.access import may
+from backoffice.accounts.models import User
 from backoffice.core.time_formats import calendar_day
 from backoffice.service import Service
 from backoffice.service.exchange import Document
@@ -161,78 +163,85 @@ KINDS: Final = {
     kind.slug: kind
     for kind in (
         DocumentKind(
-            "requisition",
-            "Requisition",
-            "requisition",
-            "Goes with the sample or the patient to the lab.",
-            "The service has no requisition for this order. It is created shortly after the order;"
-            " imported orders never have one.",
-            _WITH_SAMPLE,
-            lambda service, facts, _: service.orders.requisition_pdf(facts.order.pk),
-            _requisition,
+            slug="requisition",
+            label="Requisition",
+            subject="requisition",
+            about="Goes with the sample or the patient to the lab.",
+            missing=(
+                "The service has no requisition for this order. It is created shortly after the"
+                " order; imported orders never have one."
+            ),
+            needs=_WITH_SAMPLE,
+            fetch=lambda service, facts, _: service.orders.requisition_pdf(facts.order.pk),
+            reason=_requisition,
         ),
         DocumentKind(
-            "labels",
-            "Specimen labels",
-            "specimen labels",
-            "One for each tube, with the time of collection.",
-            "The service has no labels for this order.",
-            _WITH_SAMPLE,
-            lambda service, facts, options: service.orders.labels_pdf(
+            slug="labels",
+            label="Specimen labels",
+            subject="specimen labels",
+            about="One for each tube, with the time of collection.",
+            missing="The service has no labels for this order.",
+            needs=_WITH_SAMPLE,
+            fetch=lambda service, facts, options: service.orders.labels_pdf(
                 facts.order.pk,
                 _collected_at(facts, options),
                 options.number,
             ),
-            _canceled,
+            reason=_canceled,
         ),
         DocumentKind(
-            "abn",
-            "ABN",
-            "ABN",
-            "Advance beneficiary notice, for the patient to sign.",
-            "The service has no ABN for this order.",
-            _WITH_SAMPLE,
-            lambda service, facts, _: service.orders.abn_pdf(facts.order.pk),
-            _abn,
+            slug="abn",
+            label="ABN",
+            subject="ABN",
+            about="Advance beneficiary notice, for the patient to sign.",
+            missing="The service has no ABN for this order.",
+            needs=_WITH_SAMPLE,
+            fetch=lambda service, facts, _: service.orders.abn_pdf(facts.order.pk),
+            reason=_abn,
         ),
         DocumentKind(
-            "instructions",
-            "Collection instructions",
-            "collection instructions",
-            "How the sample is collected and stored.",
-            NO_INSTRUCTIONS,
-            _WITH_SAMPLE,
-            lambda service, facts, _: service.orders.collection_instruction_pdf(facts.order.pk),
-            _instructions,
+            slug="instructions",
+            label="Collection instructions",
+            subject="collection instructions",
+            about="How the sample is collected and stored.",
+            missing=NO_INSTRUCTIONS,
+            needs=_WITH_SAMPLE,
+            fetch=lambda service, facts, _: service.orders.collection_instruction_pdf(
+                facts.order.pk
+            ),
+            reason=_instructions,
         ),
         DocumentKind(
-            "result",
-            "Result document",
-            "result document",
-            "The lab’s own report of this order.",
-            "There is no document of this result. Some labs issue none while a result is partial.",
-            _WITH_RESULTS,
-            lambda service, facts, _: service.orders.result_pdf(facts.order.pk),
-            _result,
+            slug="result",
+            label="Result document",
+            subject="result document",
+            about="The lab’s own report of this order.",
+            missing="There is no document of this result. Some labs issue none while a result is"
+            " partial.",
+            needs=_WITH_RESULTS,
+            fetch=lambda service, facts, _: service.orders.result_pdf(facts.order.pk),
+            reason=_result,
         ),
         DocumentKind(
-            "transaction-result",
-            "Combined result document",
-            "combined result document",
-            "One report of all orders of the transaction.",
-            "There is no combined document of this transaction. Some labs issue none while a "
-            "result is partial.",
-            _WITH_RESULTS,
-            lambda service, facts, _: service.orders.transaction_result_pdf(
+            slug="transaction-result",
+            label="Combined result document",
+            subject="combined result document",
+            about="One report of all orders of the transaction.",
+            missing=(
+                "There is no combined document of this transaction. Some labs issue none while a "
+                "result is partial."
+            ),
+            needs=_WITH_RESULTS,
+            fetch=lambda service, facts, _: service.orders.transaction_result_pdf(
                 _transaction_of(facts.order)
             ),
-            _transaction_result,
+            reason=_transaction_result,
         ),
     )
 }
 
 
-def document_kinds_for(user: Any) -> list[DocumentKind]:
+def document_kinds_for(user: User | AnonymousUser) -> list[DocumentKind]:
     """Return the kinds of document that this user may open."""
     return [kind for kind in KINDS.values() if may(user, *kind.needs)]
 

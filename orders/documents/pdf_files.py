@@ -11,7 +11,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from backoffice.service.json_text import JsonObject
 
 _SCRIPT: Final = Path(__file__).with_name("pdf_child.py")
 CHECK_SECONDS: Final = 15.0
@@ -47,9 +49,7 @@ def merge(documents: Sequence[bytes], titles: Sequence[str], new_sheet: bool) ->
     return answer["pages"], content
 
 
-def _run(
-    head: dict[str, Any], documents: Sequence[bytes], seconds: float
-) -> tuple[dict[str, Any], bytes]:
+def _run(head: JsonObject, documents: Sequence[bytes], seconds: float) -> tuple[JsonObject, bytes]:
     line = json.dumps({**head, "sizes": [len(document) for document in documents]}).encode()
     try:
         process = subprocess.run(  # noqa: S603 - our own script

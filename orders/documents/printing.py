@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Final
@@ -168,14 +168,9 @@ def retryable_parts(job: PrintJob) -> list[UUID]:
 
     Documents that the order does not have, and documents that are too large, are not among them.
     """
-    parts = PrintPart.objects.filter(job=job, state=PrintPart.State.FAILED).exclude(
-        words__in=PERMANENT_REASONS
-    )
+    parts = PrintPart.objects.left_out(job).exclude(words__in=PERMANENT_REASONS)
     retryable = list(parts.values_list("pk", "order_id", "kind"))
-    orders = Order.objects.only(*ORDER_COLUMNS).filter(
-        pk__in={order_id for _, order_id, _ in retryable}
-    )
-    facts = {fact.order.pk: fact for fact in load_document_facts(orders)} if retryable else {}
+    facts = _facts_by_order({order_id for _, order_id, _ in retryable}) if retryable else {}
 
     def is_possible(order_id: UUID, kind: str) -> bool:
         if order_id not in facts or kind not in KINDS:
@@ -224,8 +219,8 @@ def retry(job: PrintJob) -> bool:
 def expire() -> int:
     """Delete the contents of expired jobs, and old jobs. Return the number of expired jobs."""
     with transaction.atomic(durable=True):
-        over = PrintJob.objects.filter(expires_at__lte=Now()).exclude(state=State.OPEN)
-        keys = list(over.select_for_update(skip_locked=True).values_list("pk", flat=True))
+        expired = PrintJob.objects.filter(expires_at__lte=Now()).exclude(state=State.OPEN)
+        keys = list(expired.select_for_update(skip_locked=True).values_list("pk", flat=True))
         PrintFile.objects.filter(job__in=keys).delete()
         PrintPart.objects.filter(job__in=keys).update(content=None)
         PrintJob.objects.filter(pk__in=keys).update(state=State.EXPIRED, expires_at=None)
@@ -272,13 +267,12 @@ def _count_lost_attempt(job: PrintJob) -> None:
     A document may be the reason why the worker was lost: it may need too much memory or too much
     time. Without this count, the job would stop one worker after another.
     """
-    parts = PrintPart.objects.filter(job=job)
-    waiting = parts.filter(state=PrintPart.State.WAITING)
+    waiting = PrintPart.objects.waiting(job)
     if not waiting.exists():
-        parts.filter(state=PrintPart.State.DONE).update(attempts=F("attempts") + 1)
+        PrintPart.objects.fetched(job).order_by().update(attempts=F("attempts") + 1)
         return
-    lost = list(waiting.filter(due_at__lte=Now()).order_by("position")[:BATCH].values("pk"))
-    batch = parts.filter(pk__in=[part["pk"] for part in lost])
+    lost = waiting.filter(due_at__lte=Now()).values_list("pk", flat=True)[:BATCH]
+    batch = PrintPart.objects.filter(pk__in=list(lost))
     batch.update(attempts=F("attempts") + 1)
     count = batch.filter(attempts__gte=ATTEMPTS).update(
         state=PrintPart.State.FAILED, words=FETCH_LOST
@@ -291,12 +285,12 @@ def _work(job: PrintJob, token: UUID, ends: float) -> int:
     if not user.is_active or not all(may(user, *kind.needs) for kind in kinds):
         _close(job, token, State.FAILED, words=NOT_ALLOWED)
         return 0
-    waiting = PrintPart.objects.filter(job=job, state=PrintPart.State.WAITING)
+    waiting = PrintPart.objects.waiting(job)
     count = 0
     while time.monotonic() < ends and not shutdown.is_requested():
-        batch = list(waiting.filter(due_at__lte=Now()).order_by("position")[:BATCH])
+        batch = list(waiting.filter(due_at__lte=Now())[:BATCH])
         if not batch:
-            later = waiting.aggregate(at=Min("due_at"))["at"]
+            later = waiting.order_by().aggregate(at=Min("due_at"))["at"]
             if later is None:
                 _merge(job, token)
             else:
@@ -312,10 +306,9 @@ def _work(job: PrintJob, token: UUID, ends: float) -> int:
 
 def _fetch_parts(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
     """Fetch these parts with no transaction open, and return their outcomes."""
-    orders = Order.objects.only(*ORDER_COLUMNS).filter(pk__in={part.order_id for part in batch})
-    facts = {fact.order.pk: fact for fact in load_document_facts(orders)}
+    facts = _facts_by_order({part.order_id for part in batch})
 
-    def fetched(part: PrintPart) -> bytes | NoDocument:
+    def fetch_part(part: PrintPart) -> bytes | NoDocument:
         part_facts: DocumentFacts | None = facts.get(part.order_id)
         try:
             if part_facts is None:
@@ -326,12 +319,17 @@ def _fetch_parts(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
             return error
 
     with ThreadPoolExecutor(PARALLEL_FETCHES) as pool:
-        answers = list(pool.map(fetched, batch))
+        answers = list(pool.map(fetch_part, batch))
     pdfs = iter(check_pdfs([answer for answer in answers if isinstance(answer, bytes)]))
     return [
         (next(pdfs) or NoDocument(NO_PDF, 502)) if isinstance(answer, bytes) else answer
         for answer in answers
     ]
+
+
+def _facts_by_order(order_ids: Collection[UUID]) -> dict[UUID, DocumentFacts]:
+    orders = Order.objects.only(*ORDER_COLUMNS).filter(pk__in=order_ids)
+    return {facts.order.pk: facts for facts in load_document_facts(orders)}
 
 
 def _options(job: PrintJob, facts: DocumentFacts, kind: str) -> LabelOptions:
@@ -381,7 +379,7 @@ def _store(job: PrintJob, token: UUID, outcomes: Sequence[tuple[PrintPart, Outco
 
 def _merge(job: PrintJob, token: UUID) -> None:
     """Merge the fetched parts in the order of the list, and close the job."""
-    parts = list(PrintPart.objects.filter(job=job, state=PrintPart.State.DONE).order_by("position"))
+    parts = list(PrintPart.objects.fetched(job))
     if not parts:
         _close(job, token, State.DONE)
         return
@@ -412,13 +410,12 @@ def _renew_lease(job: PrintJob, token: UUID) -> bool:
 
     A cancellation waits for the end of the transaction.
     """
-    mine = PrintJob.objects.filter(pk=job.pk, lease_token=token, state=State.OPEN)
-    return bool(mine.update(lease_until=Now() + LEASE))
+    return bool(PrintJob.objects.leased(job, token).update(lease_until=Now() + LEASE))
 
 
 def _release(job: PrintJob, token: UUID, **changes: object) -> None:
-    mine = PrintJob.objects.filter(pk=job.pk, lease_token=token, state=State.OPEN)
-    mine.update(**{"lease_token": None, "lease_until": None, **changes})
+    leased = PrintJob.objects.leased(job, token)
+    leased.update(**{"lease_token": None, "lease_until": None, **changes})
 
 
 def _close(job: PrintJob, token: UUID, state: str, words: str = "") -> None:

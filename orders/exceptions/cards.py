@@ -7,19 +7,21 @@ can be sent again. Without anybody to call there is no script and no outcome of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
+from django.contrib.auth.models import AnonymousUser
 from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.accounts.access import may
+from backoffice.accounts.models import User
 from backoffice.core import vocabulary
 from backoffice.core.time_formats import spoken
+from backoffice.service.json_text import JsonObject
 from backoffice.team.models import Contact
-from orders.actions import order_actions
+from orders.actions import OrderAction, order_actions
 from orders.exceptions.queue import MOVED, QUIET, STUCK, UNKNOWN
 from orders.local_time import LocalClock, local_clock_of, staff_clock
 from orders.models import Appointment, Order
@@ -138,7 +140,7 @@ def patient_clock(order: Order, visit: Appointment | None) -> LocalClock:
     return local_clock_of(order, visit) if has_contact(order) else staff_clock()
 
 
-def call_address(order: Order, visit: Appointment | None) -> tuple[str, Any]:
+def call_address(order: Order, visit: Appointment | None) -> tuple[str, Appointment | JsonObject]:
     """Return the label and the address that a call is about: that of the visit, else of the order.
 
     A kit without a patient has its own shipping address.
@@ -190,25 +192,31 @@ def call_script(order: Order, group: str, turn: str) -> tuple[str, ...]:
 
 
 def card_actions(
-    order: Order, group: str, user: Any, *, tracking: str, turn: str, number: str
-) -> Sequence[dict[str, Any]]:
+    order: Order,
+    group: str,
+    user: User | AnonymousUser,
+    *,
+    tracking: str,
+    turn: str,
+    number: str,
+) -> list[OrderAction]:
     """Return the possible actions, the recommended one first.
 
     If there is none, the page recommends to ask the service for the current state of the order.
     """
-    actions: list[dict[str, Any]] = []
+    actions: list[OrderAction] = []
 
     def offer(label: str, page: str, *arguments: object, query: str = "") -> None:
-        actions.append({"label": label, "url": reverse(page, args=arguments) + query})
+        actions.append(OrderAction(label, reverse(page, args=arguments) + query))
 
     may_order = may(user, "orders.create", "patients.view") and order.user_id is not None
     if group == "delivery" and tracking:
-        actions.append({"label": "Open the tracking", "url": tracking, "elsewhere": True})
+        actions.append(OrderAction("Open the tracking", tracking, elsewhere=True))
     if group in ("lost", "delivery") and may_order:
         offer("Order again", "orders:new", order.user_id, query=f"?repeat={order.pk}")
     if group == STUCK and may(user, "patients.change") and order.user_id is not None:
         offer("Correct the patient’s details", "patients:edit", order.user_id)
-    actions += [action for action in order_actions(order, user) if action["label"] == "Book"]
+    actions += [action for action in order_actions(order, user) if action.label == "Book"]
     if group == QUIET and turn == vocabulary.PATIENT and number:
-        actions.insert(0, {"label": "Call the patient", "url": f"tel:{number}"})
+        actions.insert(0, OrderAction("Call the patient", f"tel:{number}"))
     return actions

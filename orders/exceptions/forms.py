@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from django import forms
+from django.http import QueryDict
 from django.utils import timezone
 
 from orders.exceptions.cards import CALL_OUTCOMES, HANDLED, SNOOZED, CallOutcome
@@ -41,7 +42,7 @@ class OutcomeForm(forms.Form):
     until = forms.CharField(max_length=40, required=False, label="Until")
     at = forms.CharField(max_length=20, required=False, label="Another time")
 
-    def __init__(self, data: Any, place: LocalClock, offered: Iterable[CallOutcome]) -> None:
+    def __init__(self, data: QueryDict, place: LocalClock, offered: Iterable[CallOutcome]) -> None:
         super().__init__(data)
         self.place = place
         field = self.fields["outcome"]

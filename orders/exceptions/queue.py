@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet, TextField
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 from django.db.models.functions import Cast
 
@@ -27,7 +28,6 @@ from backoffice.team.models import Assignment
 from orders.models import Handling, Order, OrderMove, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, EXCEPTION_STATUSES, OTHER_EXCEPTIONS
 from orders.models.order_queryset import OrderQuerySet
-from orders.models.unmatched_result import PENDING_REVIEW
 from orders.results import open_criticals
 
 PAGE_SIZE: Final = 25
@@ -135,7 +135,9 @@ def group_of(order: Order, now: datetime) -> str:
     return QUIET if order.quiet_since(now) else ""
 
 
-def group_counts(now: datetime, user: Any, cap: int = COUNT_CAP) -> dict[str, Count]:
+def group_counts(
+    now: datetime, user: User | AnonymousUser, cap: int = COUNT_CAP
+) -> dict[str, Count]:
     """Return the number of items in each group for this user, up to `cap`: one query."""
     keys, parts, values = _count_statement(queue_rights(user), cap)
     counts: dict[str, int] = {}
@@ -149,25 +151,25 @@ PLACEHOLDER_NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """The value in cached statements that is replaced by the current time."""
 
 
-def queue_rights(user: Any) -> frozenset[str]:
+def queue_rights(user: User | AnonymousUser) -> frozenset[str]:
     """Return the permissions of a user that decide which exceptions they see."""
     return frozenset(right for right in _DECISIVE_RIGHTS if may(user, right))
 
 
-def bind_now(now: datetime, values: Iterable[Any]) -> list[Any]:
+def bind_now(now: datetime, values: Iterable[object]) -> list[object]:
     """Return the values of a cached statement with the current time."""
     return [now if value == PLACEHOLDER_NOW else value for value in values]
 
 
 @lru_cache(maxsize=16)
-def _count_statement(rights: frozenset[str], cap: int) -> tuple[list[str], list[str], list[Any]]:
+def _count_statement(rights: frozenset[str], cap: int) -> tuple[list[str], list[str], list[object]]:
     """Return the groups, and the parts and values of the statement that counts them.
 
     Only the current time changes between calls. The statement is cached, because building it takes
     a third of the time of the page.
     """
     # Each in the order of its index, so that PostgreSQL scans the index and stops at the cap.
-    parts: list[tuple[str, QuerySet[Any]]] = [
+    parts: list[tuple[str, QuerySet[Model]]] = [
         (key, group_orders(key, PLACEHOLDER_NOW).order_by(*group.sort.columns))
         for key, group in EXCEPTION_GROUPS.items()
         if key not in (CRITICAL, SNOOZED)
@@ -181,7 +183,7 @@ def _count_statement(rights: frozenset[str], cap: int) -> tuple[list[str], list[
 
 def group_page(
     key: str, now: datetime, *, after: str | None = None, before: str | None = None
-) -> Page[Any]:
+) -> Page[Order] | Page[Handling]:
     """Return one page of a group: orders, or for SNOOZED handlings with their orders."""
     if key == SNOOZED:
         rows = snoozed_handlings(now).select_related("order", "by").defer("order__record")
@@ -190,7 +192,7 @@ def group_page(
         )
     if key == CRITICAL:
         ids = [review.pk for review in open_criticals()[:PAGE_SIZE]]
-        orders = {order.pk: order for order in Order.objects.filter(pk__in=ids).with_list_columns()}
+        orders = Order.objects.with_list_columns().in_bulk(ids)
         return Page([orders[pk] for pk in ids if pk in orders])
     listed = group_orders(key, now).with_list_columns()
     return fetch_page(
@@ -231,35 +233,50 @@ class OtherItem:
     since: datetime
 
 
-def other_rows(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
+def other_rows(rights: frozenset[str]) -> dict[str, QuerySet[Model]]:
     """Return by group the items that are not orders, for a user with these rights.
 
     These are results that match no order, and commands with an unknown outcome.
     """
-    rows: dict[str, QuerySet[Any]] = {}
+    rows: dict[str, QuerySet[Model]] = {}
     if "results.match" in rights:
-        rows[STUCK] = UnmatchedResult.objects.filter(missing_since=None, status=PENDING_REVIEW)
+        rows[STUCK] = UnmatchedResult.objects.pending()
     if "commands.view" in rights:
-        rows[UNKNOWN] = CommandRecord.objects.filter(state__in=OPEN_COMMANDS)
+        rows[UNKNOWN] = _uncertain_commands()
     return rows
 
 
-def other_items(key: str, user: Any) -> list[OtherItem]:
+def _uncertain_commands() -> QuerySet[CommandRecord]:
+    return CommandRecord.objects.filter(state__in=OPEN_COMMANDS)
+
+
+def other_items(key: str, user: User | AnonymousUser) -> list[OtherItem]:
     """Return the first items of a group that are not orders, oldest first."""
-    rows = other_rows(queue_rights(user)).get(key)
-    if rows is None:
-        return []
-    if key == STUCK:
+    if key == STUCK and may(user, "results.match"):
+        unmatched = UnmatchedResult.objects.pending().only("lab_name", "created_at")
         return [
-            OtherItem("A result that matches no order", row.lab_name, "unmatched:detail", row.pk,
-                  row.created_at)
-            for row in rows.only("lab_name", "created_at").order_by("created_at")[:PAGE_SIZE]
-        ]  # fmt: skip
-    return [
-        OtherItem(row.title, vocabulary.term("command.state", row.state).label,
-              "commands:detail", row.pk, row.requested_at)
-        for row in rows.only("title", "state", "requested_at").order_by("requested_at")[:PAGE_SIZE]
-    ]  # fmt: skip
+            OtherItem(
+                "A result that matches no order",
+                result.lab_name,
+                "unmatched:detail",
+                result.pk,
+                result.created_at,
+            )
+            for result in unmatched.order_by("created_at")[:PAGE_SIZE]
+        ]
+    if key == UNKNOWN and may(user, "commands.view"):
+        commands = _uncertain_commands().only("title", "state", "requested_at")
+        return [
+            OtherItem(
+                command.title,
+                vocabulary.term("command.state", command.state).label,
+                "commands:detail",
+                command.pk,
+                command.requested_at,
+            )
+            for command in commands.order_by("requested_at")[:PAGE_SIZE]
+        ]
+    return []
 
 
 def handlings_by_order(ids: Iterable[UUID]) -> dict[UUID, Handling]:
@@ -297,5 +314,5 @@ def _active_handlings(now: datetime) -> QuerySet[Handling]:
 
 
 def _others_assignments(user: User) -> QuerySet[Assignment]:
-    mine = Assignment.objects.filter(subject_type="order").exclude(user=user)
-    return mine.filter(subject_id=Cast(OuterRef("pk"), TextField()))
+    assignments = Assignment.objects.filter(subject_type="order").exclude(user=user)
+    return assignments.filter(subject_id=Cast(OuterRef("pk"), TextField()))

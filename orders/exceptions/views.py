@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.contrib import messages
@@ -17,9 +19,11 @@ from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list, record_view
 from backoffice.core.time_formats import ago
 from backoffice.core.urls import record_url
+from backoffice.pages.lists.definition import staff_user
 from backoffice.pages.paging.pages import page_position
 from backoffice.sync.lookups import schedule_lookups
 from backoffice.team.actions import AlreadyAssigned, assign
+from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
 from backoffice.team.templatetags.team import staff_name
 from orders.exceptions import cards, outcomes, queue
@@ -84,8 +88,7 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
         )
         return _page(request, group, order, form=form, trouble=problem, status=409)
     messages.success(request, _saved_text(row, order, clock))
-    assert isinstance(request.user, User)
-    following = queue.next_card(order, group, request.user, timezone.now())
+    following = queue.next_card(order, group, staff_user(request), timezone.now())
     return redirect("exceptions:card", *following) if following else redirect("exceptions:queue")
 
 
@@ -94,9 +97,8 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
 def assign_to_me(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
     """Assign a card to the user, unless somebody else has it."""
     order = _order(order_id)
-    assert isinstance(request.user, User)
     try:
-        assign(request, "order", order.pk, request.user, order.user_id)
+        assign(request, "order", order.pk, staff_user(request), order.user_id)
     except AlreadyAssigned as taken:
         messages.warning(request, f"{staff_name(taken.user)} took this {_ago_text(taken.at)}.")
     return redirect("exceptions:card", group, order.pk)
@@ -141,8 +143,8 @@ def _page(
     waiting = [group for group in shown_groups if counts[group.key].value and group.key != SNOOZED]
     group = group or (waiting[0].key if waiting else shown_groups[0].key)
     group_page = queue.group_page(group, now, **page_position(request))
-    rows = _rows(group, group_page.rows, request.user)
-    context: dict[str, Any] = {
+    rows = _rows(group, group_page.rows, staff_user(request))
+    context: dict[str, object] = {
         "groups": [{"group": group, "count": counts[group.key]} for group in shown_groups],
         "group": EXCEPTION_GROUPS[group],
         "page": group_page,
@@ -151,53 +153,52 @@ def _page(
         "all_clear": not waiting,
         "live": f"order:{order.pk}" if order else "exceptions",
     }
-    listed = [row["order"] for row in rows]
+    order_ids = [row.order.pk for row in rows]
+    patient_ids = [row.order.user_id for row in rows]
     if order is None:
-        record_list(
-            request,
-            "exception",
-            [order.pk for order in listed],
-            [order.user_id for order in listed],
-        )
+        record_list(request, "exception", order_ids, patient_ids)
     else:
         context |= _card(request, group, order, form, trouble)
         record_view(
             request,
             "exception",
-            [order.pk, *(listed_order.pk for listed_order in listed)],
-            [
-                order.user_id,
-                order.moved_from if order.move_waits else None,
-                *(listed_order.user_id for listed_order in listed),
-            ],
+            [order.pk, *order_ids],
+            [order.user_id, order.moved_from if order.move_waits else None, *patient_ids],
         )
     return render(request, "exceptions/queue.html", context, status=status)
 
 
-def _rows(group: str, items: list[Any], user: Any) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class ExceptionRow:
+    """One row of a group, with its last handling and its assignee. `mine`: that is the user."""
+
+    order: Order
+    url: str
+    last: Handling | None
+    holder: Assignment | None
+    mine: bool
+
+
+def _rows(group: str, items: Sequence[Order | Handling], user: User) -> list[ExceptionRow]:
     """Return rows with their assignee and last handling: two queries."""
     orders = [row.order if isinstance(row, Handling) else row for row in items]
     ids = [order.pk for order in orders]
     last = queue.handlings_by_order(ids)
-    on = assignments_by_subject("order", ids)
-    critical = group == CRITICAL
-    return [
-        {
-            "order": order,
-            "url": record_url("reviewing:report", order.pk)
-            if critical
-            else reverse("exceptions:card", args=[group, order.pk]),
-            "last": last.get(order.pk),
-            "holder": on.get(str(order.pk)),
-            "mine": str(order.pk) in on and on[str(order.pk)].user_id == user.pk,
-        }
-        for order in orders
-    ]
+    holders = assignments_by_subject("order", ids)
+    rows = []
+    for order in orders:
+        url = reverse("exceptions:card", args=[group, order.pk])
+        if group == CRITICAL:
+            url = record_url("reviewing:report", order.pk)
+        holder = holders.get(str(order.pk))
+        is_mine = holder is not None and holder.user_id == user.pk
+        rows.append(ExceptionRow(order, url, last.get(order.pk), holder, is_mine))
+    return rows
 
 
 def _card(
     request: HttpRequest, group: str, order: Order, form: OutcomeForm | None, trouble: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     now = timezone.now()
     visit = active_visit(order.pk)
     clock = cards.patient_clock(order, visit)
@@ -263,7 +264,7 @@ def _valid_group(request: HttpRequest, group: str) -> str:
     return group
 
 
-def _ago_text(at: Any) -> str:
+def _ago_text(at: datetime) -> str:
     return ago(at, timezone.now())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -12,6 +12,27 @@ from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
 from backoffice.core.encryption.encrypted_fields import EncryptedBinaryField
+
+
+class PrintJobQuerySet(models.QuerySet["PrintJob"]):
+    def leased(self, job: PrintJob, token: uuid.UUID) -> Self:
+        """Return the job, if it is open and this token still has its lease."""
+        return self.filter(pk=job.pk, lease_token=token, state=PrintJob.State.OPEN)
+
+
+class PrintPartQuerySet(models.QuerySet["PrintPart"]):
+    def waiting(self, job: PrintJob) -> Self:
+        """Return the parts that are not fetched yet, in the order of the merged PDF."""
+        return self._in_state(job, PrintPart.State.WAITING)
+
+    def fetched(self, job: PrintJob) -> Self:
+        return self._in_state(job, PrintPart.State.DONE)
+
+    def left_out(self, job: PrintJob) -> Self:
+        return self._in_state(job, PrintPart.State.FAILED)
+
+    def _in_state(self, job: PrintJob, state: str) -> Self:
+        return self.filter(job=job, state=state).order_by("position")
 
 
 class PrintJob(models.Model):
@@ -51,6 +72,8 @@ class PrintJob(models.Model):
     lease_until = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField(null=True)
+
+    objects = PrintJobQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -102,6 +125,8 @@ class PrintPart(models.Model):
     attempts = models.PositiveSmallIntegerField(default=0)
     due_at = models.DateTimeField(db_default=Now())
     content: Any = EncryptedBinaryField(null=True)
+
+    objects = PrintPartQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "position"], name="print_part_place")]

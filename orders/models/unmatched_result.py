@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -11,6 +13,12 @@ PENDING_REVIEW = "pending_customer_review"
 """Status of a result that staff of the clinic must decide."""
 PENDING_SERVICE_REVIEW = "pending_ops_review"
 RESOLVED = ("resolved", "matched")
+
+
+class UnmatchedResultQuerySet(models.QuerySet["UnmatchedResult"]):
+    def pending(self) -> Self:
+        """Return the results that staff of the clinic must decide."""
+        return self.filter(missing_since=None, status=PENDING_REVIEW)
 
 
 class UnmatchedResult(MirrorModel):
@@ -38,6 +46,8 @@ class UnmatchedResult(MirrorModel):
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     reviewed_at = models.DateTimeField(null=True)
+
+    objects = UnmatchedResultQuerySet.as_manager()
 
     class Meta:
         indexes = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
@@ -64,7 +65,7 @@ declare(
 )
 
 
-def result_badges(user: Any) -> ResultBadges:
+def result_badges(user: User | AnonymousUser) -> ResultBadges:
     return ResultBadges(
         badge_number(user, "criticals") or 0,
         badge_number(user, "unacknowledged") or 0,

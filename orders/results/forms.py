@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from backoffice.accounts.access import ROLES
@@ -93,7 +94,7 @@ class SignForm(forms.Form):
         label="I checked with the lab: this result is this patient’s", required=False
     )
 
-    def __init__(self, data: Any = None, **options: Any) -> None:
+    def __init__(self, data: Mapping[str, object] | None = None, **options: Any) -> None:
         # The form of a call on the same page also has a field `note`.
         super().__init__(data, auto_id="sign_%s", **options)
 
@@ -161,8 +162,8 @@ class _SingleQueryIterator(forms.models.ModelChoiceIterator):  # type: ignore[ty
 class _ColleagueField(forms.ModelChoiceField):  # type: ignore[type-arg]
     iterator = _SingleQueryIterator
 
-    def label_from_instance(self, obj: Any) -> str:
-        return str(obj.get_full_name())
+    def label_from_instance(self, obj: User) -> str:
+        return obj.get_full_name()
 
 
 class DelegateForm(forms.Form):
@@ -188,11 +189,11 @@ class DelegateForm(forms.Form):
         field.queryset = delegation_candidates()
 
     @property
-    def until(self) -> Any:
+    def until(self) -> datetime:
         return timezone.now() + timedelta(days=self.cleaned_data["days"])
 
 
-def delegation_candidates() -> Any:
+def delegation_candidates() -> QuerySet[User]:
     """Return the active users who may acknowledge results but not sign them."""
     seeing = [
         role

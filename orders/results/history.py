@@ -1,11 +1,11 @@
-"""All values of the same markers of one patient, by one query."""
+"""The values of markers of one patient over time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any, Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
@@ -13,6 +13,7 @@ from django.utils import timezone
 from backoffice.core import prepared_queries
 from backoffice.core.vocabulary.measures import line_number, same_unit
 from backoffice.service.written_times import WrittenTime, read_written_time
+from orders.models import Order
 
 MAX_VALUES: Final = 3_000
 """Most values read, newest first: thirty years of a large yearly panel."""
@@ -67,6 +68,32 @@ def marker_key(loinc_slug: str | None, slug: str, lab_slug: str | None) -> str:
     return f"lab:{lab_slug or ''}:{slug}" if slug else ""
 
 
+class _ValueRow(NamedTuple):
+    """The columns of `_VALUES_SQL`."""
+
+    order_id: UUID
+    loinc_slug: str | None
+    slug: str
+    lab_slug: str | None
+    collected: str | None
+    timestamp: datetime | None
+    timestamp_written: str | None
+    ordered: datetime
+    text: str
+    type: str
+    value: float | None
+    unit: str | None
+    low: float | None
+    high: float | None
+    range: str | None
+    flag: str
+    side: str
+    word: str | None
+    source: str
+    name: str
+    names_somebody_else: bool
+
+
 _VALUES_SQL: Final = """
 SELECT o.id, m.loinc_slug, m.slug, o.lab_slug, r.date_collected, m.timestamp, m.timestamp_written,
  o.created_at,
@@ -84,22 +111,35 @@ ORDER BY o.created_at DESC LIMIT %s
 """
 
 
+def marker_values(patient_id: UUID, key: str) -> list[MarkerValue]:
+    """Return the values for a marker key, or for a slug alone.
+
+    A slug is first taken as a LOINC code, then as a lab's code.
+    """
+    keys = [key]
+    if not key.startswith(("loinc:", "lab:")):
+        labs = Order.objects.filter(user=patient_id).values_list("lab_slug", flat=True).distinct()
+        keys = [f"loinc:{key}", *(f"lab:{lab or ''}:{key}" for lab in labs)]
+    values = values_by_marker(patient_id, keys)
+    return next((values[key] for key in keys if key in values), [])
+
+
 def values_by_marker(patient: UUID | None, keys: Iterable[str]) -> dict[str, list[MarkerValue]]:
-    """Return all values of these markers of a patient by marker key, oldest first."""
-    wanted = set(keys) - {""}
-    if patient is None or not wanted:
+    """Return all values of these markers of a patient by key, oldest first: one query."""
+    marker_keys = set(keys) - {""}
+    if patient is None or not marker_keys:
         return {}
-    slugs = [key.removeprefix("loinc:") for key in wanted if key.startswith("loinc:")]
-    lab_keys = [key.split(":", 2)[2] for key in wanted if key.startswith("lab:")]
+    slugs = [key.removeprefix("loinc:") for key in marker_keys if key.startswith("loinc:")]
+    lab_slugs = [key.split(":", 2)[2] for key in marker_keys if key.startswith("lab:")]
     with prepared_queries.cursor() as cursor:
-        cursor.execute(_VALUES_SQL, [patient, slugs, lab_keys, MAX_VALUES])
-        rows = cursor.fetchall()
+        cursor.execute(_VALUES_SQL, [patient, slugs, lab_slugs, MAX_VALUES])
+        rows = [_ValueRow(*row) for row in cursor.fetchall()]
     by_marker: dict[str, list[MarkerValue]] = {}
     own_zone = timezone.get_current_timezone()
     # Rows come newest order first. In reverse, values of one day have the sequence of their orders.
     for row in reversed(rows):
-        key = marker_key(row[1], row[2], row[3])
-        if key in wanted:
+        key = marker_key(row.loinc_slug, row.slug, row.lab_slug)
+        if key in marker_keys:
             by_marker.setdefault(key, []).append(_value(key, row, own_zone))
     for values in by_marker.values():
         values.sort(key=lambda value: value.sort_time)
@@ -108,8 +148,8 @@ def values_by_marker(patient: UUID | None, keys: Iterable[str]) -> dict[str, lis
 
 def time_taken(
     collected: str | None,
-    stamped: datetime | None,
-    stamp: str | None,
+    timestamp: datetime | None,
+    written: str | None,
     ordered: datetime,
     own_zone: tzinfo,
 ) -> tuple[WrittenTime, datetime]:
@@ -120,49 +160,34 @@ def time_taken(
     staff member's zone `own_zone`, so that day also sorts it. A local date is the same day in every
     zone.
     """
-    of_line = WrittenTime.of_instant(stamped) if stamped else read_written_time(stamp)
-    of_order = WrittenTime.of_instant(ordered)
-    choices = (read_written_time(collected), of_line, of_order)
-    choice = next(choice for choice in choices if choice.text.strip())
-    sort_time = next(key for choice in choices if (key := choice.sort_key(own_zone)) is not None)
-    return choice, sort_time
+    of_line = WrittenTime.of_instant(timestamp) if timestamp else read_written_time(written)
+    times = (read_written_time(collected), of_line, WrittenTime.of_instant(ordered))
+    taken = next(time for time in times if time.text.strip())
+    sort_time = next(key for time in times if (key := time.sort_key(own_zone)) is not None)
+    return taken, sort_time
 
 
-def _value(key: str, row: Sequence[Any], own_zone: tzinfo) -> MarkerValue:
-    (order_id, _, _, lab, collected, stamped, stamp, created, *rest) = row
-    (
-        text,
-        kind,
-        number,
-        unit,
-        low,
-        high,
-        words,
-        flag,
-        side,
-        word,
-        source,
-        name,
-        names_somebody_else,
-    ) = rest
-    at, sort_time = time_taken(collected, stamped, stamp, created, own_zone)
+def _value(key: str, row: _ValueRow, own_zone: tzinfo) -> MarkerValue:
+    at, sort_time = time_taken(
+        row.collected, row.timestamp, row.timestamp_written, row.ordered, own_zone
+    )
     return MarkerValue(
         key=key,
-        order_id=order_id,
+        order_id=row.order_id,
         at=at,
         sort_time=sort_time,
-        text=text,
-        number=line_number(kind, text, number),
-        unit=unit or "",
-        low=low,
-        high=high,
-        range=words or "",
-        flag=flag,
-        side=side,
-        word=word or "",
-        source=source,
-        lab=lab or "",
-        name=name,
-        is_coded=kind == "coded_value",
-        names_somebody_else=names_somebody_else,
+        text=row.text,
+        number=line_number(row.type, row.text, row.value),
+        unit=row.unit or "",
+        low=row.low,
+        high=row.high,
+        range=row.range or "",
+        flag=row.flag,
+        side=row.side,
+        word=row.word or "",
+        source=row.source,
+        lab=row.lab_slug or "",
+        name=row.name,
+        is_coded=row.type == "coded_value",
+        names_somebody_else=row.names_somebody_else,
     )

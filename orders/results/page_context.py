@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final, TypedDict
 from uuid import UUID
 
+from django import forms
 from django.http import HttpRequest
 from django.utils import timezone
 
 from backoffice.accounts.access import may
-from backoffice.accounts.models import User
 from backoffice.core.prepared_queries import by_key, where
 from backoffice.core.time_formats import years
 from backoffice.mirror.models import AS_RECEIVED
+from backoffice.pages.lists.definition import staff_user
 from orders.local_time import local_clock_of
 from orders.models import Order, Result
 from orders.models.order_queryset import LIST_COLUMNS
@@ -23,6 +24,7 @@ from orders.models.review import (
     PARTIAL,
     SEEN,
     SIGNED,
+    UNDONE,
     CriticalAcknowledgement,
     CriticalCall,
     Delegation,
@@ -71,9 +73,27 @@ def queue_items(reviews: list[Review]) -> list[QueueItem]:
     return [QueueItem(row, orders.get(row.pk), completeness.get(row.pk)) for row in reviews]
 
 
-def queue_context(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]:
-    assert isinstance(request.user, User)
-    rows = review_queue(filters.active_filters, request.user)
+class QueueContext(TypedDict):
+    """The context of the queue beside a report.
+
+    `longer` is the URL with more rows, if there are `more`. `unsigned` and `seen` are the counts of
+    the whole queue.
+    """
+
+    filters: QueueFilters
+    items: list[QueueItem]
+    more: bool
+    longer: str
+    unsigned: int
+    seen: int
+    filter_query: str
+    by_name: bool
+    is_filtered: bool
+
+
+def queue_context(request: HttpRequest, filters: QueueFilters) -> QueueContext:
+    user = staff_user(request)
+    rows = review_queue(filters.active_filters, user)
     reviews = list(sort_queue(rows)[: filters.rows + 1])
     unsigned, partial = queue_counts()
     query = request.GET.copy()
@@ -92,15 +112,16 @@ def queue_context(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]
         "unsigned": unsigned,
         "seen": partial,
         "filter_query": f"?{query.urlencode()}" if query else "",
-        "by_name": may(request.user, "patients.view"),
+        "by_name": may(user, "patients.view"),
         "is_filtered": filters.is_filtered,
     }
 
 
-def report_context(request: HttpRequest, review: Review, **forms: Any) -> dict[str, Any]:
-    """Return everything about one review. `forms` replace the empty forms."""
-    user = request.user
-    assert isinstance(user, User)
+def report_context(
+    request: HttpRequest, review: Review, **bound_forms: forms.Form
+) -> dict[str, object]:
+    """Return everything about one review. `bound_forms` replace the empty forms."""
+    user = staff_user(request)
     # Only a critical result needs the phone number. It is in the raw record of the order.
     is_call_needed = review.is_critical
     if is_call_needed:
@@ -163,7 +184,7 @@ def report_context(request: HttpRequest, review: Review, **forms: Any) -> dict[s
             }
         ),
         "delegate_form": DelegateForm(),
-        **forms,
+        **bound_forms,
     }
 
 
@@ -178,7 +199,14 @@ def _age(order: Order | None, result: Result | None) -> str:
 
 
 def _signature_of_kind(signatures: list[Signature], kind: str, version: int) -> Signature | None:
-    return next((s for s in signatures if s.kind == kind and s.version == version), None)
+    return next(
+        (
+            signature
+            for signature in signatures
+            if signature.kind == kind and signature.version == version
+        ),
+        None,
+    )
 
 
 def _difference(
@@ -187,19 +215,18 @@ def _difference(
     """Compare a corrected result with the last signed version, else with the version before."""
     if review.kind != CORRECTED or len(versions) < 2:
         return None
-    signed = [s.version for s in signatures if s.kind == SIGNED and s.version < review.version]
-    number = max(signed, default=versions[1].number)
+    signed = [signature.version for signature in signatures if signature.kind == SIGNED]
+    earlier = [version for version in signed if version < review.version]
+    number = max(earlier, default=versions[1].number)
     return difference_between(review.pk, number, review.version)
 
 
 def difference_between(order_id: UUID, older: int, newer: int) -> VersionDifference | None:
-    difference = {
-        row.number: row
-        for row in ResultVersion.objects.filter(order_id=order_id, number__in=[older, newer])
-    }
-    if len(difference) < 2:
+    rows = ResultVersion.objects.filter(order_id=order_id, number__in=[older, newer])
+    by_number = {version.number: version for version in rows}
+    if len(by_number) < 2:
         return None
-    return compare_versions(difference[older], difference[newer])
+    return compare_versions(by_number[older], by_number[newer])
 
 
 def undoable_signature(request: HttpRequest) -> tuple[Signature, datetime] | None:
@@ -209,5 +236,5 @@ def undoable_signature(request: HttpRequest) -> tuple[Signature, datetime] | Non
         return None
     since = timezone.now() - timedelta(seconds=UNDO_SECONDS)
     rows = Signature.objects.filter(pk=int(signed), by=request.user.pk, at__gt=since, undone=None)
-    signature = rows.exclude(kind="undone").first()
+    signature = rows.exclude(kind=UNDONE).first()
     return (signature, signature.at + timedelta(seconds=UNDO_SECONDS)) if signature else None

@@ -79,8 +79,8 @@ def _place_condition(place: str) -> Q:
 
 def _assigned_order_ids(user: User) -> list[UUID]:
     """Return the ids of orders assigned to a user, either the order or its result."""
-    mine = Assignment.objects.filter(user=user, subject_type__in=["result", "order"])
-    return [UUID(key) for key in mine.values_list("subject_id", flat=True)[:MAX_ASSIGNED]]
+    assigned = Assignment.objects.filter(user=user, subject_type__in=["result", "order"])
+    return [UUID(key) for key in assigned.values_list("subject_id", flat=True)[:MAX_ASSIGNED]]
 
 
 def sort_queue(rows: QuerySet[Review]) -> QuerySet[Review]:

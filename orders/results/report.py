@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from backoffice.core.prepared_queries import where
@@ -148,14 +148,14 @@ def _panel_names(result: Result | None) -> dict[int, str]:
         return {}
     if not isinstance(record, dict):
         return {}
-    lines: list[Any] = []
+    lines: list[object] = []
     for name in ("results", "missing_results"):
         part = record.get(name)
         lines += part if isinstance(part, list) else []
     return {position: name for position, line in enumerate(lines) if (name := _panel_name(line))}
 
 
-def _panel_name(line: Any) -> str:
+def _panel_name(line: object) -> str:
     sources = line.get("source_markers") if isinstance(line, dict) else None
     first = sources[0] if isinstance(sources, list) and sources else None
     name = first.get("name") if isinstance(first, dict) else None

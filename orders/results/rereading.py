@@ -15,9 +15,9 @@ results stay signed, and nobody is notified.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.db import DataError, connection, transaction
@@ -110,9 +110,10 @@ def apply_decisions(now: datetime | None = None) -> int:
 def reread_open_results() -> int:
     """Read open results again that an earlier release has read; return how many."""
     ends = time.monotonic() + MAX_SECONDS
-    before = [RESULTS.revision, BATCH_SIZE]
     count = 0
-    while time.monotonic() < ends and (batch_count := _reread_batch(_OPEN_OUTDATED_SQL, before)):
+    while time.monotonic() < ends and (
+        batch_count := _reread_batch(_OPEN_OUTDATED_SQL, RESULTS.revision, BATCH_SIZE)
+    ):
         count += batch_count
     return count
 
@@ -123,9 +124,11 @@ def reread_closed_results() -> int:
     Each batch is one transaction. If it is stopped, the next call continues.
     """
     ends = time.monotonic() + MAX_SECONDS
-    before = [RESULTS.revision.to_bytes(1, "big"), BATCH_SIZE]
+    revision = RESULTS.revision.to_bytes(1, "big")
     count = 0
-    while time.monotonic() < ends and (batch_count := _reread_batch(_ANY_OUTDATED_SQL, before)):
+    while time.monotonic() < ends and (
+        batch_count := _reread_batch(_ANY_OUTDATED_SQL, revision, BATCH_SIZE)
+    ):
         count += batch_count
     return count
 
@@ -137,9 +140,11 @@ def _apply_decision(row: UnknownValue, now: datetime, ends: float) -> int:
     own_row = UnknownValue.objects.filter(pk=row.pk, decision=row.decision)
     reading = interpretations.canonical(row.value)
     rank = reading if reading in interpretations.RANKS_TO_GIVE else interpretations.UNKNOWN
-    find = [row.decision, spellings, spellings, spellings, BATCH_SIZE]
+    parameters = (row.decision, spellings, spellings, spellings, BATCH_SIZE)
     count = 0
-    while batch_count := _update_orders(rank, spellings) + _reread_batch(_OPEN_WITH_WORD_SQL, find):
+    while batch_count := (
+        _update_orders(rank, spellings) + _reread_batch(_OPEN_WITH_WORD_SQL, *parameters)
+    ):
         count += batch_count
         own_row.update(moved=F("moved") + batch_count)
         if time.monotonic() >= ends:
@@ -157,7 +162,7 @@ def _spellings(value: str) -> list[str]:
     )
 
 
-def _reread_batch(find: str, parameters: list[Any]) -> int:
+def _reread_batch(find: str, *parameters: int | bytes | list[str]) -> int:
     """Read the next results again from their raw records; return how many.
 
     Open results get another version if the new reading differs.
@@ -169,29 +174,29 @@ def _reread_batch(find: str, parameters: list[Any]) -> int:
         cursor.execute(_LOCK_SQL, [keys])
         batch: list[tuple[UUID, str, datetime]] = cursor.fetchall()
         records = [record for record in _records(batch) if _promote(record)]
-        read = [key for key, _, _ in batch]
-        reviews = Review.objects.filter(OPEN, pk__in=read)
-        waiting = set(reviews.values_list("pk", flat=True))
-        checks = checks_by_order(read)
-        store_versions(waiting, reread=waiting, checks=checks)
+        locked = [key for key, _, _ in batch]
+        reviews = Review.objects.filter(OPEN, pk__in=locked)
+        open_keys = set(reviews.values_list("pk", flat=True))
+        checks = checks_by_order(locked)
+        store_versions(open_keys, reread=open_keys, checks=checks)
         write_checks(checks)
         cursor.execute(_NO_ACTIVITY_SQL)
-        update_order_interpretations(key for key in read if key not in waiting)
+        update_order_interpretations(key for key in locked if key not in open_keys)
         if batch:
-            join = "JOIN unnest(%s::uuid[]) AS wanted(order_id) USING (order_id)"
-            live_changes.record_row_changes(Result, join, [uuid_array(read)], len(batch))
-        unread = {key for key, _, _ in batch} - {record.key[0] for record in records}
+            join = "JOIN unnest(%s::uuid[]) AS reread(order_id) USING (order_id)"
+            live_changes.record_row_changes(Result, join, [uuid_array(locked)], len(batch))
+        unread = set(locked) - {record.key[0] for record in records}
         cursor.execute(
             _SKIP_SQL, [vocabulary.decisions.last_decision(), RESULTS.revision, list(unread)]
         )
     return len(batch)
 
 
-def _records(batch: Iterable[tuple[UUID, str, datetime]]) -> Iterable[MirrorRecord]:
+def _records(batch: Iterable[tuple[UUID, str, datetime]]) -> Iterator[MirrorRecord]:
     for key, record, as_of in batch:
-        read = service_results.RESULT.read(record.encode(), as_of)
-        if not isinstance(read, Unreadable):
-            yield MirrorRecord.from_service(read, key)
+        result = service_results.RESULT.read(record.encode(), as_of)
+        if not isinstance(result, Unreadable):
+            yield MirrorRecord.from_service(result, key)
 
 
 def _promote(record: MirrorRecord) -> bool:
@@ -214,6 +219,6 @@ def _update_orders(rank: str, spellings: list[str]) -> int:
         moved_ids = [key for (key,) in cursor.fetchall()]
         if moved_ids:
             keys = uuid_array(moved_ids)
-            join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
+            join = "JOIN unnest(%s::uuid[]) AS moved(id) USING (id)"
             live_changes.record_row_changes(Order, join, [keys], len(moved_ids))
     return len(moved_ids)

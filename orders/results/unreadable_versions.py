@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.db import connection
@@ -51,19 +51,19 @@ unread AS (
  SELECT k.what, l.key, NULL FROM sync_lookup l
  JOIN kinds k ON k.resource = l.kind WHERE l.error <> ''
   AND l.unread_answers >= {MAX_FAILED_READS}
-), one AS (
+), version AS (
  SELECT what, key::uuid AS id, key, min(since) AS since FROM unread
  WHERE key ~ '^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$' GROUP BY what, key
 )
-SELECT one.what, one.id, one.since, (
+SELECT version.what, version.id, version.since, (
  SELECT min(l.due_at) FROM kinds k JOIN sync_lookup l ON l.kind = k.resource
- WHERE k.what = one.what AND l.key = one.key
-), coalesce(o.user_id, p.id), o.lab_test_name, CASE one.what
- WHEN '{RESULT}' THEN EXISTS (SELECT FROM orders_result r WHERE r.order_id = one.id)
+ WHERE k.what = version.what AND l.key = version.key
+), coalesce(o.user_id, p.id), o.lab_test_name, CASE version.what
+ WHEN '{RESULT}' THEN EXISTS (SELECT FROM orders_result r WHERE r.order_id = version.id)
  WHEN '{ORDER}' THEN o.id IS NOT NULL ELSE p.id IS NOT NULL END
-FROM one
-LEFT JOIN orders_order o ON o.id = one.id AND one.what <> '{PATIENT}'
-LEFT JOIN patients_patient p ON p.id = one.id AND one.what = '{PATIENT}'
+FROM version
+LEFT JOIN orders_order o ON o.id = version.id AND version.what <> '{PATIENT}'
+LEFT JOIN patients_patient p ON p.id = version.id AND version.what = '{PATIENT}'
 """
 
 
@@ -89,32 +89,36 @@ class UnreadableVersion:
 
 
 def unreadable_result(order_id: UUID) -> UnreadableVersion | None:
-    return next(iter(_read("WHERE one.id = %s AND one.what = %s", [order_id, RESULT])), None)
+    return next(
+        iter(_read("WHERE version.id = %s AND version.what = %s", [order_id, RESULT])), None
+    )
 
 
 def for_order(order_id: UUID) -> list[UnreadableVersion]:
     """Return the notices of an order and of its result."""
-    condition = "WHERE one.id = %s AND one.what <> %s ORDER BY one.what DESC"
+    condition = "WHERE version.id = %s AND version.what <> %s ORDER BY version.what DESC"
     return _read(condition, [order_id, PATIENT])
 
 
 def unreadable_among(orders: Sequence[UUID]) -> set[UUID]:
     """Return the ids among `orders` with a newest result that could not be read."""
-    condition = "WHERE one.id = ANY(%s) AND one.what = %s"
+    condition = "WHERE version.id = ANY(%s) AND version.what = %s"
     return {version.id for version in _read(condition, [list(orders), RESULT])}
 
 
 def for_patient(user_id: UUID) -> list[UnreadableVersion]:
     """Return the notices of a patient and of their orders and results."""
-    return _read("WHERE coalesce(o.user_id, p.id) = %s ORDER BY one.since", [user_id])
+    return _read("WHERE coalesce(o.user_id, p.id) = %s ORDER BY version.since", [user_id])
 
 
 def first_results() -> list[UnreadableVersion]:
     """Return the first `MAX_SHOWN` unreadable results, and one more if there are more."""
-    return _read("WHERE one.what = %s ORDER BY one.since LIMIT %s", [RESULT, MAX_SHOWN + 1])
+    return _read("WHERE version.what = %s ORDER BY version.since LIMIT %s", [RESULT, MAX_SHOWN + 1])
 
 
-def _read(condition: str, parameters: list[Any]) -> list[UnreadableVersion]:
+def _read(
+    condition: str, parameters: Sequence[str | int | UUID | list[UUID]]
+) -> list[UnreadableVersion]:
     with connection.cursor() as cursor:
         cursor.execute(f"{_UNREADABLE_SQL} {condition}", parameters)
         return [UnreadableVersion(*row) for row in cursor.fetchall()]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 from uuid import UUID
 
 from csp.constants import SELF
 from csp.decorators import csp_update
+from django import forms
 from django.contrib import messages
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import transaction
@@ -19,7 +20,6 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import may, requires
-from backoffice.accounts.models import User
 from backoffice.audit.recording import (
     record_action,
     record_change,
@@ -27,13 +27,16 @@ from backoffice.audit.recording import (
     record_list,
     record_view,
 )
+from backoffice.pages.lists.definition import staff_user
 from backoffice.sync.lookups import schedule_lookups
 from labs.models import Lab
 from orders.models import Order
 from orders.models.review import Delegation, ResultVersion, Review, Signature
 from orders.results import critical_calls, sign_off, unreadable_versions
 from orders.results.forms import CallForm, DelegateForm, QueueFilters, SignForm
+from orders.results.history import marker_values
 from orders.results.page_context import (
+    QueueContext,
     difference_between,
     queue_context,
     report_context,
@@ -46,9 +49,9 @@ from orders.results.quality import (
     recent_months,
 )
 from orders.results.queue import next_in_queue, review_queue
-from orders.results.trends import marker_values
 from patients.models import Demographics, Patient
 
+T = TypeVar("T")
 ViewFunction = TypeVar("ViewFunction", bound=Callable[..., HttpResponse])
 
 
@@ -106,24 +109,21 @@ def _page(
     request: HttpRequest,
     review: Review,
     status: int = 200,
-    problem: Any = None,
-    queue_data: dict[str, Any] | None = None,
-    **forms: Any,
+    problem: sign_off.CannotSign | None = None,
+    queue_data: QueueContext | None = None,
+    **bound_forms: forms.Form,
 ) -> HttpResponse:
     queue_data = queue_data or queue_context(request, QueueFilters(request.GET))
     before, following = _neighbours(request, queue_data, review)
     record_view(request, "result", [review.pk], [review.user_id])
-    other_reviews = [item.review for item in queue_data["items"] if item.review != review]
-    if other_reviews:
+    others = [item.review for item in queue_data["items"] if item.review != review]
+    if others:
         record_list(
-            request,
-            "result",
-            [other_review.pk for other_review in other_reviews],
-            [other_review.user_id for other_review in other_reviews],
+            request, "result", [other.pk for other in others], [other.user_id for other in others]
         )
     context = {
         **queue_data,
-        **report_context(request, review, **forms),
+        **report_context(request, review, **bound_forms),
         "following": following,
         "before": before,
         "problem": problem,
@@ -134,23 +134,21 @@ def _page(
 
 
 def _neighbours(
-    request: HttpRequest, queue_data: dict[str, Any], review: Review
+    request: HttpRequest, queue_data: QueueContext, review: Review
 ) -> tuple[Review | None, Review | None]:
     """Return the review before this one, if it is shown, and the review after it."""
-    assert isinstance(request.user, User)
     reviews = [item.review for item in queue_data["items"]]
     place = next((n for n, queued in enumerate(reviews) if queued.pk == review.pk), None)
     before = reviews[place - 1] if place else None
     if place is not None and place + 1 < len(reviews):
         return before, reviews[place + 1]
-    return before, next_in_queue(
-        review_queue(queue_data["filters"].active_filters, request.user), review
-    )
+    rows = review_queue(queue_data["filters"].active_filters, staff_user(request))
+    return before, next_in_queue(rows, review)
 
 
 def _run_and_record(
-    request: HttpRequest, review: Review, kind: str, act: Callable[[], Any], reason: str = ""
-) -> Any:
+    request: HttpRequest, review: Review, kind: str, act: Callable[[], T], reason: str = ""
+) -> T:
     """Run `act` and record the change in the audit log, in one transaction."""
     with transaction.atomic(durable=True):
         before = _review_state(review.pk)
@@ -167,11 +165,11 @@ def _run_and_record(
     return record
 
 
-def _review_state(order_id: UUID) -> dict[str, Any]:
+def _review_state(order_id: UUID) -> dict[str, object]:
     """Return the versions that were signed, acknowledged and called about; -1 for none."""
     columns = ("version", "signed", "seen", "acknowledged", "called")
     confirmed = Signature.objects.filter(order_id=order_id, is_identity_confirmed=True)
-    state: dict[str, Any] = Review.objects.filter(pk=order_id).values(*columns).first() or {}
+    state = Review.objects.filter(pk=order_id).values(*columns).first() or {}
     return {**state, "identity_confirmed": confirmed.count()}
 
 
@@ -190,8 +188,7 @@ def _address(request: HttpRequest, order_id: UUID | None, **more: object) -> str
 def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Sign the shown version, or acknowledge a partial one, and open the next report."""
     review = get_object_or_404(Review, pk=order_id)
-    user = request.user
-    assert isinstance(user, User)
+    user = staff_user(request)
     form = SignForm(request.POST)
     if not form.is_valid():
         return _page(request, review, 422, sign_form=form)
@@ -227,8 +224,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @allow_document_frame
 def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
     """Undo the signature just made and open its report again."""
-    user = request.user
-    assert isinstance(user, User)
+    user = staff_user(request)
     signature = get_object_or_404(Signature, pk=signature_id)
     review = get_object_or_404(Review, pk=signature.order_id)
     try:
@@ -247,8 +243,7 @@ def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
 def acknowledge(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Acknowledge the critical values of a result."""
     review = get_object_or_404(Review, pk=order_id)
-    user = request.user
-    assert isinstance(user, User)
+    user = staff_user(request)
     form = SignForm(request.POST)
     if not form.is_valid():
         return _page(request, review, 422)
@@ -272,8 +267,7 @@ def acknowledge(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Record a call about critical values, made or tried."""
     review = get_object_or_404(Review, pk=order_id)
-    user = request.user
-    assert isinstance(user, User)
+    user = staff_user(request)
     form = CallForm(request.POST)
     if not form.is_valid():
         return _page(request, review, 422, call_form=form)
@@ -316,8 +310,7 @@ def version(request: HttpRequest, order_id: UUID, number: int) -> HttpResponse:
 def delegate(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Delegate to a colleague: this result, or every normal final one for some days."""
     review = get_object_or_404(Review, pk=order_id)
-    user = request.user
-    assert isinstance(user, User)
+    user = staff_user(request)
     form = DelegateForm(request.POST)
     if not form.is_valid():
         return _page(request, review, 422, delegate_form=form)
@@ -340,7 +333,6 @@ def end_delegation(request: HttpRequest, delegation_id: int) -> HttpResponse:
     with transaction.atomic(durable=True):
         Delegation.objects.filter(pk=row.pk, ended_at=None).update(ended_at=timezone.now())
         record_action(request, "end delegation", [row.pk], [])
-
     return redirect(_address(request, None))
 
 
@@ -349,8 +341,8 @@ def end_delegation(request: HttpRequest, delegation_id: int) -> HttpResponse:
 def quality(request: HttpRequest) -> HttpResponse:
     """Show the figures of the orders of one month, without names."""
     months = recent_months(timezone.localdate())
-    wanted = request.GET.get("month", "")
-    month = next((month for month in months if f"{month:%Y-%m}" == wanted), months[0])
+    chosen = request.GET.get("month", "")
+    month = next((month for month in months if f"{month:%Y-%m}" == chosen), months[0])
     start, end = month_bounds(month)
     lines = quality_lines(start, end)
     causes = causes_by_frequency(lines)
@@ -377,18 +369,18 @@ def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
     record_view(request, "result", {value.order_id for value in values}, [patient_id])
     by_name = may(request.user, "patients.view")
     numbers = [value for value in values if value.number is not None]
-    labs = dict(Lab.objects.filter(slug__in={v.lab for v in values}).values_list("slug", "name"))
+    lab_slugs = {value.lab for value in values}
+    labs = dict(Lab.objects.filter(slug__in=lab_slugs).values_list("slug", "name"))
+    unit = numbers[-1].unit if numbers else ""
     context = {
         "values": values,
         "rows": [(value, labs.get(value.lab, value.lab)) for value in reversed(values)],
         "newest": values[-1],
-        "unit": numbers[-1].unit if numbers else "",
-        "plotted": [v for v in numbers if v.has_unit(numbers[-1].unit)],
+        "unit": unit,
+        "plotted": [value for value in numbers if value.has_unit(unit)],
         "other_units": sorted(
-            {v.unit or "no unit" for v in numbers if not v.has_unit(numbers[-1].unit)}
-        )
-        if numbers
-        else [],
+            {value.unit or "no unit" for value in numbers if not value.has_unit(unit)}
+        ),
         "person": Demographics.objects.filter(pk=patient_id).defer("record").first(),
         "patient_id": patient_id,
         "by_name": by_name,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
@@ -111,11 +111,11 @@ class SearchResult:
         return len(self.people) + len(self.orders) + len(self.samples) + len(self.visits)
 
     def ids(self) -> list[UUID]:
-        rows: list[Any] = [*self.orders, *self.samples, *self.visits]
+        rows: list[Order | Appointment] = [*self.orders, *self.samples, *self.visits]
         return [*(person.patient_id for person in self.people), *(row.pk for row in rows)]
 
     def patients(self) -> list[UUID | None]:
-        rows: list[Any] = [*self.orders, *self.samples, *self.visits]
+        rows: list[Order | Appointment] = [*self.orders, *self.samples, *self.visits]
         return [*(person.patient_id for person in self.people), *(row.user_id for row in rows)]
 
 
@@ -224,7 +224,7 @@ def _people(text: str, most: int) -> tuple[list[PatientMatch], list[Order]]:
         own_orders = [orders[order_id] for order_id in read[pk] if order_id in orders]
         people.append(PatientMatch(pk, patients[pk], newest, own_orders, under_way))
         people[-1].former_name = owners[pk] if owners.get(pk) not in (None, people[-1].name) else ""
-    return people, [o for o in named if o.user_id not in recent]
+    return people, [order for order in named if order.user_id not in recent]
 
 
 class _RecentOrders(NamedTuple):
@@ -290,7 +290,7 @@ def _is_code(text: str) -> bool:
     )
 
 
-def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
+def _orders_by_name(text: str, patients: Sequence[UUID]) -> list[Order]:
     """Return orders with this name on them that belong to none of these patients.
 
     For example a kit without a patient yet, a parcel to somebody else, or a former name.
@@ -303,9 +303,9 @@ def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
     statement = (
         f"SELECT {columns(Order, _ORDER_COLUMNS)} FROM orders_order WHERE names_id IN ({names})"  # noqa: S608
     )
-    if known:
+    if patients:
         statement += " AND (user_id IS NULL OR user_id <> ALL(%s))"
-        values = (*values, list(known))
+        values = (*values, list(patients))
     return prepared_queries.read(
         Order, f"{statement} LIMIT {MAX_FETCHED}", values, _ORDER_COLUMNS, planned=False
     )
@@ -337,22 +337,23 @@ def _by_code(
     Each condition uses its own index. Plain SQL: composing the query with the ORM takes longer
     than running it.
     """
-    table, readings = model._meta.db_table, []
-    typed = comparison_key(text)
-    parameters: dict[str, Any] = {"code": f"{typed}%"}
+    table, typed = model._meta.db_table, comparison_key(text)
+    conditions = []
+    parameters: dict[str, object] = {"code": f"{typed}%"}
     if between := id_range_for_prefix(text):
         parameters["low"], parameters["high"] = between
-        readings += [f"{column} BETWEEN %(low)s AND %(high)s" for column in ids]
+        conditions += [f"{column} BETWEEN %(low)s AND %(high)s" for column in ids]
     if _is_code(typed):
-        readings.append(f"{code} LIKE %(code)s")
-    if not readings:
+        conditions.append(f"{code} LIKE %(code)s")
+    if not conditions:
         return []
-    keys = (
-        f"(SELECT id FROM {table} WHERE {condition} LIMIT {MAX_FETCHED})" for condition in readings
-    )  # noqa: S608
+    keys = " UNION ALL ".join(
+        f"(SELECT id FROM {table} WHERE {condition} LIMIT {MAX_FETCHED})"  # noqa: S608 - our names
+        for condition in conditions
+    )
     statement = (
         f"SELECT {columns(model, shown)} FROM {table}"  # noqa: S608 - our names
-        f" WHERE id IN ({' UNION ALL '.join(keys)}) ORDER BY {order} LIMIT {MAX_FETCHED}"
+        f" WHERE id IN ({keys}) ORDER BY {order} LIMIT {MAX_FETCHED}"
     )
     return prepared_queries.read(model, statement, parameters, shown, planned=False)
 

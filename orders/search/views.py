@@ -7,7 +7,8 @@ that the user can return to a page of results.
 from __future__ import annotations
 
 import secrets
-from typing import Any, Final, cast
+from collections.abc import Mapping
+from typing import Final
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
@@ -16,8 +17,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.access import may, requires
-from backoffice.accounts.models import User
 from backoffice.audit.recording import record_list
+from backoffice.pages.lists.definition import staff_user
 from orders.search.lookup import MIN_LENGTH, SearchResult, search_records
 
 MAX_LENGTH: Final = 100
@@ -51,7 +52,7 @@ def results(request: HttpRequest) -> HttpResponse:
         context = {"errors": form.errors["q"], "sought": form.data.get("q", "")}
         return _render_results(request, SearchResult(), context, status=400)
     text = form.cleaned_data["q"]
-    result = search_records(text, cast(User, request.user))
+    result = search_records(text, staff_user(request))
     if result.sole_match_url:
         _record(request, result)
         return redirect(result.sole_match_url)
@@ -64,10 +65,8 @@ def suggestions(request: HttpRequest) -> HttpResponse:
     """Show the first matches of each kind, for the list below the box."""
     form = SearchForm(request.POST)
     text = form.cleaned_data["q"] if form.is_valid() else ""
-    result = (
-        search_records(text, cast(User, request.user), MAX_SUGGESTIONS) if text else SearchResult()
-    )
-    context = {"sought": text, "least": MIN_LENGTH, "errors": form.errors.get("q")}
+    result = search_records(text, staff_user(request), MAX_SUGGESTIONS) if text else SearchResult()
+    context = {"sought": text, "errors": form.errors.get("q")}
     if len(text) >= MIN_LENGTH:
         _record(request, result)
     return render(request, "finding/_suggestions.html", _context(request, result, context))
@@ -76,20 +75,27 @@ def suggestions(request: HttpRequest) -> HttpResponse:
 def _page(request: HttpRequest, text: str | None) -> HttpResponse:
     if text is None:
         return _render_results(request, SearchResult(), {"sought": "", "over": "of" in request.GET})
-    result = search_records(text, cast(User, request.user))
+    result = search_records(text, staff_user(request))
     _record(request, result)
     return _render_results(request, result, {"sought": text, "is_search": True})
 
 
 def _render_results(
-    request: HttpRequest, result: SearchResult, context: dict[str, Any], status: int = 200
+    request: HttpRequest, result: SearchResult, context: Mapping[str, object], status: int = 200
 ) -> HttpResponse:
-    context = _context(request, result, {"least": MIN_LENGTH, **context})
+    context = _context(request, result, context)
     return render(request, "finding/results.html", context, status=status)
 
 
-def _context(request: HttpRequest, result: SearchResult, context: dict[str, Any]) -> dict[str, Any]:
-    return {**context, "result": result, "by_name": may(request.user, "patients.view")}
+def _context(
+    request: HttpRequest, result: SearchResult, context: Mapping[str, object]
+) -> dict[str, object]:
+    return {
+        **context,
+        "result": result,
+        "least": MIN_LENGTH,
+        "by_name": may(request.user, "patients.view"),
+    }
 
 
 def _record(request: HttpRequest, result: SearchResult) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 from uuid import UUID
 
 from labs.models import Lab
@@ -21,7 +20,7 @@ from patients.search_keys import fold
 class ComparedValue:
     """One detail of a person, and whether it differs from the result."""
 
-    value: Any
+    value: str | date | None
     differs: bool
 
 
@@ -138,5 +137,5 @@ def _birth_date(item: UnmatchedResult, dob: date | None) -> ComparedValue:
 
 
 def _gender(item: UnmatchedResult, gender: str) -> ComparedValue:
-    known = item.gender and gender and "unknown" not in (item.gender, gender)
-    return ComparedValue(gender, bool(known and fold(gender) != fold(item.gender)))
+    is_comparable = item.gender and gender and "unknown" not in (item.gender, gender)
+    return ComparedValue(gender, bool(is_comparable and fold(gender) != fold(item.gender)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.core.exceptions import BadRequest, PermissionDenied
@@ -79,7 +79,9 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
     if request.method == "POST" and not may(request.user, "results.match"):
         raise PermissionDenied
     sides = compare_candidates(item, candidates)
-    form = _form(request, item, candidates, obvious_choice(sides))
+    form = DecisionForm.from_request(
+        request, item=item, candidates=candidates, obvious=obvious_choice(sides)
+    )
     searching = "search" in request.POST
     if searching:
         form.errors.clear()  # A search is not a decision.
@@ -88,28 +90,22 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
             return redirect("unmatched:detail", item.pk)
         item.refresh_from_db()
     word = request.POST.get("find", "").replace("\x00", "").strip()[:100]
+    people = compare_patients(item, _people(word, form)) if request.POST else []
     context = {
         **_card(item, form),
         "sides": sides,
         "form": form,
         "find": word,
         "searching": searching,
+        "people": people,
     }
-    context["people"] = compare_patients(item, _people(word, form)) if request.POST else []
     if searching:
-        people = [person.user_id for person in context["people"]]
-        record_list(request, "patient", people, people, searched=True)
-    patient_ids = {side.user_id for side in (*sides, *context["people"])}
+        matches = [person.user_id for person in people]
+        record_list(request, "patient", matches, matches, searched=True)
+    patient_ids = {side.user_id for side in (*sides, *people)}
     record_view(request, "unmatched result", [item.pk], {*patient_ids, item.resolved_user_id})
     failed = request.method == "POST" and not searching
     return render(request, "unmatched/detail.html", context, status=422 if failed else 200)
-
-
-def _form(
-    request: HttpRequest, item: UnmatchedResult, candidates: list[Candidate], obvious: str
-) -> DecisionForm:
-    options: dict[str, Any] = {"item": item, "candidates": candidates, "obvious": obvious}
-    return DecisionForm.from_request(request, **options)
 
 
 def _command(item: UnmatchedResult, form: DecisionForm) -> Command:
@@ -122,7 +118,7 @@ def _command(item: UnmatchedResult, form: DecisionForm) -> Command:
     )
 
 
-def _card(item: UnmatchedResult, form: DecisionForm) -> dict[str, Any]:
+def _card(item: UnmatchedResult, form: DecisionForm) -> dict[str, object]:
     resolved_order = None
     if item.resolved_order_id is not None:
         resolved_order = Order.objects.defer("record").filter(pk=item.resolved_order_id).first()

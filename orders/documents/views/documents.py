@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import requires
+from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_view
 from orders.documents.fetching import NoDocument, fetch
 from orders.documents.forms import LabelsForm
@@ -40,19 +42,15 @@ class DocumentLine:
     labels: LabelsForm | None = None
 
 
-def document_lines(facts: DocumentFacts, user: Any) -> list[DocumentLine]:
+def document_lines(facts: DocumentFacts, user: User | AnonymousUser) -> list[DocumentLine]:
     """Return the documents that this user may open; the combined one only for several orders."""
-    return [
-        DocumentLine(
-            kind, reason := kind.unavailable_reason(facts), _labels_form(kind, facts, reason)
-        )
-        for kind in document_kinds_for(user)
-        if kind.slug != "transaction-result" or facts.transaction_orders > 1
-    ]
-
-
-def _labels_form(kind: DocumentKind, facts: DocumentFacts, reason: str) -> LabelsForm | None:
-    return LabelsForm(facts) if kind.is_labels and not reason else None
+    lines = []
+    for kind in document_kinds_for(user):
+        if kind.slug != "transaction-result" or facts.transaction_orders > 1:
+            reason = kind.unavailable_reason(facts)
+            labels = LabelsForm(facts) if kind.is_labels and not reason else None
+            lines.append(DocumentLine(kind, reason, labels))
+    return lines
 
 
 @requires(*PERMISSIONS)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -64,8 +64,8 @@ def choose(request: HttpRequest) -> HttpResponse:
             rows, filters, printing.MAX_ORDERS + 1, {"after": None, "before": None}
         )
         keys = [row.pk for row in page.rows]
-    known = Order.objects.only(*ORDER_COLUMNS).in_bulk(keys)
-    orders = [known[key] for key in keys if key in known]
+    order_by_id = Order.objects.only(*ORDER_COLUMNS).in_bulk(keys)
+    orders = [order_by_id[key] for key in keys if key in order_by_id]
     if not orders:
         messages.error(request, NOTHING_SELECTED)
         return redirect(f"{ORDER_LIST.url()}?{back}")
@@ -121,12 +121,10 @@ def jobs(request: HttpRequest) -> HttpResponse:
 def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Show one job: its progress, its file, and what was left out and why."""
     print_job = _job(request, job_id)
-    parts = PrintPart.objects.filter(job=print_job, state=PrintPart.State.FAILED).order_by(
-        "position"
-    )
     # A canceled job has no file, so nothing is left out of it.
     is_canceled = print_job.state == PrintJob.State.CANCELED
-    left_out = [] if is_canceled else list(parts.defer("content")[:MAX_SHOWN])
+    parts = PrintPart.objects.left_out(print_job).defer("content")
+    left_out = [] if is_canceled else list(parts[:MAX_SHOWN])
     has_ended = print_job.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
     names = ORDER_LIST.labels_and_urls({part.order_id for part in left_out}, request.user)
     record_list(
@@ -168,14 +166,13 @@ def file(request: HttpRequest, job_id: UUID) -> HttpResponse:
     kinds = [KINDS[slug] for slug in print_job.kinds]
     if not all(may(request.user, *kind.needs) for kind in kinds):
         raise Http404
-    over = print_job.expires_at is None or print_job.expires_at <= timezone.now()
-    print_file = (
-        None if over or not print_job.has_file else PrintFile.objects.filter(job=print_job).first()
-    )
+    is_expired = print_job.expires_at is None or print_job.expires_at <= timezone.now()
+    has_file = print_job.has_file and not is_expired
+    print_file = PrintFile.objects.filter(job=print_job).first() if has_file else None
     if print_file is None or is_unreadable(print_file, "content"):
-        messages.error(request, DELETED if over else "There is no file.")
+        messages.error(request, DELETED if is_expired else "There is no file.")
         return redirect("documents:job", print_job.pk)
-    parts = PrintPart.objects.filter(job=print_job, state=PrintPart.State.DONE).defer("content")
+    parts = list(PrintPart.objects.fetched(print_job).defer("content"))
     for kind in kinds:
         if keys := [part.order_id for part in parts if part.kind == kind.slug]:
             orders = Order.objects.only(*ORDER_COLUMNS).filter(pk__in=keys)
@@ -210,10 +207,7 @@ def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
 
 def _job(request: HttpRequest, job_id: UUID) -> PrintJob:
     """Return the job. Only the person who requested it may see it."""
-    print_job = PrintJob.objects.filter(pk=job_id, asked_by=staff_user(request)).first()
-    if print_job is None:
-        raise Http404
-    return print_job
+    return get_object_or_404(PrintJob, pk=job_id, asked_by=staff_user(request))
 
 
 def _labels(job: PrintJob) -> list[str]:
@@ -222,14 +216,14 @@ def _labels(job: PrintJob) -> list[str]:
 
 def _choices(
     offered: list[DocumentKind], facts: list[DocumentFacts], form: PrintForm
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return each kind with the number of orders that have one, and whether its box is checked."""
-    ticked = form["kinds"].value() or ()
+    checked = form["kinds"].value() or ()
     return [
         {
             "kind": kind,
             "available": sum(not kind.unavailable_reason(fact) for fact in facts),
-            "ticked": kind.slug in ticked,
+            "ticked": kind.slug in checked,
         }
         for kind in offered
     ]
