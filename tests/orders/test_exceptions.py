@@ -69,10 +69,10 @@ def test_trouble_is_in_queue_before_its_time_is_over() -> None:
 def test_queue_is_sorted_by_longest_overdue_across_pages(client: Client, coordinator: User) -> None:
     rows = [create_order(n, days_over=n) for n in range(1, queue.PAGE_SIZE + 4)]
     first = client.get("/exceptions/lost/")
-    shown = [row["order"].pk for row in first.context["rows"]]
+    shown = [row.order.pk for row in first.context["rows"]]
     assert shown == [row.pk for row in rows[::-1]][: queue.PAGE_SIZE]
     more = client.get(f"/exceptions/lost/?after={first.context['page'].next}")
-    shown += [row["order"].pk for row in more.context["rows"]]
+    shown += [row.order.pk for row in more.context["rows"]]
     assert shown == [row.pk for row in rows[::-1]]
 
 
