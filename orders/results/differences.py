@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from backoffice.service.json_text import JsonObject
 from orders.models.review import ResultVersion
@@ -73,7 +74,7 @@ def _changed_parts(old: ResultLine, new: ResultLine) -> tuple[str, ...]:
     return tuple(dict.fromkeys(labels))
 
 
-def lines_by_marker(content: JsonObject) -> dict[tuple[object, ...], ResultLine]:
+def lines_by_marker(content: Mapping[str, Any]) -> dict[tuple[object, ...], ResultLine]:
     """Return the lines of a version by (LOINC code, slug or name, number among equal ones)."""
     lines: dict[tuple[object, ...], ResultLine] = {}
     for line in content.get("lines", ()):
