@@ -20,6 +20,7 @@ from backoffice.mirror.tables import ApplyOutcome, MirrorRecord, MirrorTable
 from backoffice.service.labs import LAB_ACCOUNT
 from backoffice.service.orders import ORDER
 from backoffice.service.payload import Record
+from tests.waiting import wait_until
 
 T0 = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -164,8 +165,4 @@ def lock_wait_count() -> int:
 
 
 def wait_for_lock_wait() -> None:
-    for _ in range(500):
-        if lock_wait_count():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("no statement waits for a lock")
+    wait_until(lock_wait_count, 60, "a statement that waits for a lock", every=0.01)

@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -16,6 +15,7 @@ import pytest
 
 from backoffice.devtools.embedded import Servers, background
 from tests import databases
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,13 +35,6 @@ def _started_at(servers: Servers) -> object:
         row = connection.execute("SELECT pg_postmaster_start_time()").fetchone()
         assert row
         return row[0]
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_servers_stay_until_they_are_stopped(base: Path) -> None:
@@ -102,7 +95,7 @@ def test_killed_owner_takes_its_servers_along(base: Path) -> None:
             return True
         return False
 
-    _wait_until(is_gone)
+    wait_until(is_gone, 60, "the servers to end")
     with background.background_servers(base) as servers:
         assert servers
         assert _started_at(servers)

@@ -17,7 +17,8 @@ from celery.signals import beat_init
 from django.conf import settings
 
 from backoffice.celery import app
-from tests.sync.back_office import BackOffices, end, wait_until
+from tests.sync.back_office import BackOffices, end
+from tests.waiting import wait_until
 from tests.webhooks.records import OUR_TEAM, order
 from tests.webhooks.rows import event
 

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ import pytest
 import redis
 
 from backoffice.devtools import embedded
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN_SERVERS = """
@@ -159,10 +158,7 @@ def test_servers_end_with_killed_supervisor(home: Path) -> None:
     assert len(processes_of(home)) > 2
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 20
-    while processes_of(home) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert processes_of(home) == []
+    wait_until(lambda: not processes_of(home), 60, "the servers to end")
 
 
 def test_second_command_uses_running_servers(home: Path) -> None:

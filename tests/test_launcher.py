@@ -12,8 +12,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,6 +22,7 @@ from backoffice.devtools import demo_data, embedded, environments, launcher, run
 from backoffice.devtools.embedded import Servers, free_port
 from backoffice.devtools.supervisor import ChildError, Supervisor
 from tests import databases
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE_PYTHON = os.path.realpath(sys.executable)
@@ -34,15 +33,6 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 open(sys.argv[1], "a").write(f"{child.pid}\\n")
 time.sleep(float(sys.argv[2]))
 """
-
-
-def wait_until(is_true: Callable[[], bool], seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if is_true():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def is_alive(pid: int) -> bool:
@@ -69,13 +59,13 @@ def test_killed_child_is_restarted_without_orphans(
     supervisor.start(
         "family", sys.executable, "-c", START_CHILD, str(pids), "600", ready=pids.exists
     )
-    assert wait_until(lambda: bool(pids.read_text()))
+    wait_until(pids.read_text, 60, "its child to start")
     first = supervisor.children[0].process
     orphan = int(pids.read_text().split()[0])
     first.kill()
     first.wait()
     supervisor.tend()
-    assert wait_until(lambda: not is_alive(orphan))
+    wait_until(lambda: not is_alive(orphan), 60, "the orphan to end")
     assert messages == [
         f"family ended (SIGKILL), starting it again in 1 s. {tmp_path}/family.log has its last "
         "words."
@@ -85,9 +75,10 @@ def test_killed_child_is_restarted_without_orphans(
         supervisor.tend()
         return len(pids.read_text().split()) == 2
 
-    assert wait_until(is_restarted)
+    wait_until(is_restarted, 60, "the restart")
     supervisor.stop()
-    assert wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()))
+    family = [int(pid) for pid in pids.read_text().split()]
+    wait_until(lambda: not any(map(is_alive, family)), 60, "all of the family to end")
     assert supervisor.children == []
 
 
@@ -103,7 +94,7 @@ def test_finite_child_is_restarted_only_until_it_succeeds(
         supervisor.tend()
         return not supervisor.children
 
-    assert wait_until(done)
+    wait_until(done, 60, "the second try")
     assert tries.read_text() == "xx"
     assert len(messages) == 1, "only the failure is reported"
 
@@ -210,10 +201,11 @@ def test_second_start_does_not_change_the_first(tmp_path: Path) -> None:
         running_file = tmp_path / "running.json"
         running_file.write_text(json.dumps({"pid": first.pid, "environment": {"PORT": "8000"}}))
         try:
-            give_up_at = time.monotonic() + 10
-            while not running_demo.running_environment(tmp_path) and time.monotonic() < give_up_at:
-                time.sleep(0.05)  # Wait until the process has the name it was started with.
-            assert running_demo.running_environment(tmp_path)
+            wait_until(
+                lambda: running_demo.running_environment(tmp_path),
+                60,
+                "the process has its name",
+            )
             with pytest.raises(launcher.LauncherError, match="running already"):
                 launcher.run_all(with_sandbox=True, where=tmp_path)
             assert running_demo.running_environment(tmp_path) == {"PORT": "8000"}

@@ -31,8 +31,9 @@ from tests.outbox.cases_visits import create_booked_visit, create_move  # noqa: 
 from tests.outbox.concurrent_staff import Browser  # noqa: E402
 from tests.outbox.worker_setup import WorkerSetup, set_up_workers  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
-from tests.sync.back_office import BackOffice, end, wait_until  # noqa: E402
+from tests.sync.back_office import BackOffice, end  # noqa: E402
 from tests.sync.test_running_office import start_processes  # noqa: E402
+from tests.waiting import wait_until  # noqa: E402
 from tests.webhooks.sending import percentile, receiving  # noqa: E402
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "30"))

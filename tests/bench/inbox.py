@@ -39,7 +39,8 @@ from tests.bench.common import (  # noqa: E402
     report,
     size_of,
 )
-from tests.sync.back_office import BackOffice, end, wait_until  # noqa: E402
+from tests.sync.back_office import BackOffice, end  # noqa: E402
+from tests.waiting import wait_until  # noqa: E402
 from tests.webhooks.records import OUR_TEAM, order  # noqa: E402
 from tests.webhooks.sending import attempt, percentile, receiving, send  # noqa: E402
 from tests.webhooks.signed import Message, message  # noqa: E402

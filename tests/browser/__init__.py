@@ -174,7 +174,7 @@ class Browser:
 
         A script reads the text, because the driver's command takes 0.25 s on a long page.
         """
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + WAIT_SECONDS
         while (text := self.run(_INNER_TEXT, css)) is None:
             if time.monotonic() > deadline:
                 raise BrowserError(f"nothing matches {css} on {self.url}")

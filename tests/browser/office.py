@@ -13,7 +13,8 @@ from typing import Any
 from tests.browser import Browser, BrowserError
 from tests.sandboxes import Sandbox
 from tests.sandboxes import running as sandbox_running
-from tests.sync.back_office import BackOffice, BackOffices, running, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, running
+from tests.waiting import wait_until
 from tests.web_sign_in import signed_in_client
 from tests.webhooks.sending import receiving
 

@@ -21,7 +21,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from tests.browser.office import Office, running_office
 from tests.outbox.draw_orders import book_visit_at_service, place_order
 from tests.outbox.unmatched_results import create_unmatched_result
-from tests.sync.back_office import BackOffice, running, wait_until
+from tests.sync.back_office import BackOffice, running
+from tests.waiting import wait_until
 from tests.web_sign_in import signed_in_client
 from tests.webhooks.sending import attempt, send
 from tests.webhooks.signed import Message

@@ -15,7 +15,7 @@ from tests.browser.office import (
     running_office,
     save_screenshot,
 )
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 

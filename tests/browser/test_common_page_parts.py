@@ -10,7 +10,8 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, Office, press_keys, running_office
-from tests.sync.back_office import SYNC, running, wait_until
+from tests.sync.back_office import SYNC, running
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 ESCAPE = "\ue00c"

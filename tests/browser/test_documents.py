@@ -10,7 +10,7 @@ import pytest
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, running_office, save_screenshot
 from tests.outbox.draw_orders import book_visit_at_service, place_order
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 

@@ -16,6 +16,7 @@ import pytest
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, TAB, Office, assert_within, press_keys, running_office
 from tests.outbox.draw_orders import place_order
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 
@@ -70,10 +71,7 @@ def waiting_count(page: Browser) -> int:
 
 
 def wait_for_other_url(page: Browser, address: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while page.url == address:
-        assert time.monotonic() < deadline, page.text()[:800]
-        time.sleep(0.02)
+    wait_until(lambda: page.url != address, WAIT_SECONDS, "the next page", every=0.02)
 
 
 def test_twenty_exceptions_are_cleared_by_keyboard(page: Browser, office: Office) -> None:

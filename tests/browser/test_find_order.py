@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import Browser, BrowserError, browser, needs_browser
+from tests.browser import WAIT_SECONDS, Browser, browser, needs_browser
 from tests.browser.office import (
     ENTER,
     Office,
@@ -18,7 +18,7 @@ from tests.browser.office import (
     running_office,
 )
 from tests.outbox.draw_orders import place_order
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 
@@ -118,11 +118,7 @@ def test_arrow_keys_choose_among_search_results(page: Browser, office: Office, o
 
 
 def wait_for_url(page: Browser, address: str) -> None:
-    deadline = time.monotonic() + 10
-    while page.url != address:
-        if time.monotonic() > deadline:
-            raise BrowserError(f"{page.url} is not {address}")
-        time.sleep(0.05)
+    wait_until(lambda: page.url == address, WAIT_SECONDS, address)
 
 
 def test_searched_name_is_not_in_the_url(

@@ -9,7 +9,7 @@ import pytest
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, running_office
 from tests.outbox.unmatched_results import create_unmatched_result
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 UNMATCHED_NAME = "Nemo Unmatched"

@@ -19,7 +19,8 @@ from tests.browser.office import (
 )
 from tests.browser.test_accessibility import find_problems, script  # noqa: F401
 from tests.outbox.draw_orders import place_order
-from tests.sync.back_office import running, wait_until
+from tests.sync.back_office import running
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 

@@ -15,7 +15,8 @@ import pytest
 from backoffice.core.encryption.cipher import decrypt
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, Office, assert_within, running_office
-from tests.sync.back_office import BackOffice, wait_until
+from tests.sync.back_office import BackOffice
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 

@@ -22,7 +22,7 @@ from tests.browser.office import (
     tab_to,
     wait_until_idle,
 )
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 SECONDS = 90

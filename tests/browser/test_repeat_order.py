@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser import Browser, needs_browser
 from tests.browser.test_place_order import OrderOffice, clinic, page
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 __all__ = ["clinic", "page"]
 pytestmark = needs_browser

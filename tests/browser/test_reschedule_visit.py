@@ -21,7 +21,7 @@ from orders.visit_zones import visit_zone
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, assert_within, running_office, wait_for_times
 from tests.outbox.draw_orders import book_visit_at_service, place_order
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, assert_within, press_keys, running_office
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 REPORTS = 30

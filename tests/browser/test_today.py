@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, press_keys, running_office
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 pytestmark = needs_browser
 
@@ -56,10 +55,7 @@ def counts(page: Browser) -> dict[str, int]:
 
 
 def wait_until_true(page: Browser, script: str, what: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not page.run(f"return {script}"):
-        assert time.monotonic() < deadline, f"{what}: {page.text()[:800]}"
-        time.sleep(0.1)
+    wait_until(lambda: page.run(f"return {script}"), WAIT_SECONDS, what)
 
 
 def test_each_count_leads_to_list_of_that_many_orders(page: Browser, office: Office) -> None:
@@ -86,10 +82,9 @@ def test_counts_update_and_nothing_else_moves(page: Browser, office: Office) -> 
     page.run("document.querySelector('#tiles a').focus()")
     office.sandbox.control("place", {"orders": 5})
     office.back_office.sync("orders")
-    deadline = time.monotonic() + WAIT_SECONDS
-    while sum(counts(page).values()) == sum(before.values()):
-        assert time.monotonic() < deadline, "the counts do not follow"
-        time.sleep(0.2)
+    wait_until(
+        lambda: sum(counts(page).values()) != sum(before.values()), WAIT_SECONDS, "the new counts"
+    )
     assert page.run("return document.querySelector('.digest')?.innerText") == updates
     wait_until_true(
         page, "!document.querySelector('[data-live]').hidden", "the update notice appears"

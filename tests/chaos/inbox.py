@@ -31,9 +31,10 @@ django.setup()
 
 from tests.bench.common import Goal  # noqa: E402
 from tests.chaos.common import run  # noqa: E402
-from tests.sync.back_office import BackOffice, BackOffices, end, wait_until  # noqa: E402
+from tests.sync.back_office import BackOffice, BackOffices, end  # noqa: E402
 from tests.sync.cluster import own_cluster  # noqa: E402
 from tests.sync.test_running_office import start_processes  # noqa: E402
+from tests.waiting import wait_until  # noqa: E402
 from tests.webhooks import oracle  # noqa: E402
 from tests.webhooks.catalogue import CATALOGUE, ODD_FIELDS, Catalogue  # noqa: E402
 from tests.webhooks.records import OUR_TEAM  # noqa: E402

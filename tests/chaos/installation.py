@@ -24,7 +24,8 @@ import httpx
 from backoffice.devtools.embedded import ROOT, dies_with_parent
 from backoffice.devtools.environments import SERVICE_VARIABLES
 from tests.bench.processes import alive, process_tree
-from tests.sync.back_office import BackOffice, wait_until
+from tests.sync.back_office import BackOffice
+from tests.waiting import wait_until
 
 NOT_COPIED: Final = (".git", ".venv", "var", ".*_cache")
 NOT_INHERITED: Final = (
@@ -46,6 +47,7 @@ class Installation:
     port: int
     settings: dict[str, str] = field(default_factory=dict)
     started_at: float = 0
+    output_start: int = 0
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -70,6 +72,7 @@ class Installation:
         }
         self.started_at = time.monotonic()
         with (self.folder / "said").open("ab") as log:
+            self.output_start = log.tell()
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "backoffice.devtools.launcher", "up"],
                 cwd=self.tree,
@@ -102,8 +105,20 @@ class Installation:
             return httpx.get(f"{self.url}/health/ready", timeout=5).status_code == 200
         return False
 
+    def wait_until_started(self) -> None:
+        """Wait until the launcher has finished its start and watches its processes.
+
+        Before that, it waits for `/health/ready` itself and restarts nothing.
+        """
+        self.wait_until_healthy()
+        wait_until(lambda: "Ctrl-C stops everything." in self._output(), MAX_SECONDS, "the start")
+
     def said(self) -> str:
-        return (self.folder / "said").read_text(errors="replace")[-3000:]
+        return self._output()[-3000:]
+
+    def _output(self) -> str:
+        """Return the output since the last start."""
+        return (self.folder / "said").read_bytes()[self.output_start :].decode(errors="replace")
 
     @property
     def back_office(self) -> BackOffice:

@@ -24,8 +24,9 @@ from tests.sandbox.conftest import TEAM_KEY
 from tests.sandbox.ordering import World
 from tests.sandboxes import Sandbox
 from tests.sync import compare
-from tests.sync.back_office import BackOffice, wait_until
+from tests.sync.back_office import BackOffice
 from tests.sync.expected import ALL_CHECKS
+from tests.waiting import wait_until
 from tests.webhooks import oracle
 
 SETTINGS: Final = {

@@ -21,11 +21,12 @@ from tests.bench.common import Goal
 from tests.chaos.common import run
 from tests.sandboxes import Sandbox, running
 from tests.sync import compare
-from tests.sync.back_office import SYNC, BackOffice, BackOffices, end, wait_until
+from tests.sync.back_office import SYNC, BackOffice, BackOffices, end
 from tests.sync.cluster import own_cluster
 from tests.sync.drift import find_undetected_deletions, sync_during_changes
 from tests.sync.expected import ORDERS as ORDER_CHECKS
 from tests.sync.test_running_office import start_processes
+from tests.waiting import wait_until
 
 TEAM = "7ea00000-0000-4000-8000-000000000001"
 OUTAGE_SECONDS = 30

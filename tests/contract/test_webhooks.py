@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from backoffice.service.wearables import SUMMARIES
 from backoffice.service.wearables.timeseries import SAMPLES
 from tests.contract.test_orders import NOBODY, TEAM
 from tests.sandboxes import Sandbox, SandboxFactory
+from tests.waiting import wait_until
 
 SECRET = "whsec_Y2xpbmljLWJhY2stb2ZmaWNlLXRlc3Qta2V5LTAwMDE="
 OTHER_TEAM = "7ea00000-0000-4000-8000-000000000002"
@@ -107,13 +107,6 @@ def receiving() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes, datetim
         server.server_close()
 
 
-def until(count: int, came: list[Any]) -> None:
-    deadline = time.monotonic() + 60
-    while len(came) < count:
-        assert time.monotonic() < deadline, f"{len(came)} of {count} came"
-        time.sleep(0.05)
-
-
 def managed(sandbox: Sandbox, method: str, suffix: str = "", body: Any = None) -> Any:
     """A documented call of the management interface that the client does not make."""
     base = f"{sandbox.url}/v1/org/{ORGANISATION}/team/{TEAM}/sandbox/webhook"
@@ -146,7 +139,7 @@ def test_every_type_of_event_is_verified_and_read(told_sandbox: Sandbox) -> None
     with receiving() as (url, came):
         told_sandbox.control("webhooks", {"url": url, "secret": SECRET})
         told_sandbox.control("announce", {"all": True, "samples": 24})
-        until(194, came)
+        wait_until(lambda: len(came) >= 194, 60, "the deliveries")
         told_sandbox.control("webhooks", {"url": None})
     seen: Counter[str] = Counter()
     ids = set()
@@ -254,7 +247,7 @@ def test_a_rotated_secret_signs_beside_the_old_one(told_sandbox: Sandbox, told: 
         managed(told_sandbox, "POST", f"/{made['id']}/secret/rotate", {"key": None})
         after = told.management.webhook_secret(TEAM, made["id"]).data.key
         told_sandbox.control("announce", {"event_type": "daily.data.steps.created"})
-        until(1, came)
+        wait_until(lambda: len(came) >= 1, 60, "the deliveries")
         managed(told_sandbox, "DELETE", f"/{made['id']}")
     headers, raw, at = came[0]
     old, new = signing.read_secrets([before, after])
@@ -277,7 +270,7 @@ def test_orders_resend_events(told_sandbox: Sandbox, told: Service) -> None:
         told_sandbox.control("webhooks", {"url": url, "secret": SECRET})
         again = told.orders.resend_events([*wanted])
         assert set(again.data.order_ids) == wanted
-        until(3, came)
+        wait_until(lambda: len(came) >= 3, 60, "the deliveries")
         told_sandbox.control("webhooks", {"url": None})
     found = set()
     for headers, raw, at in came:
@@ -308,7 +301,8 @@ def test_orders_resend_events_of_a_window(told_sandbox: Sandbox, told: Service) 
     with receiving() as (url, came):
         told_sandbox.control("webhooks", {"url": url, "secret": SECRET})
         whole, halves = resent(start, None), (resent(start, middle), resent(middle, now))
-        until(len(whole) + len(halves[0]) + len(halves[1]), came)
+        count = len(whole) + len(halves[0]) + len(halves[1])
+        wait_until(lambda: len(came) >= count, 60, "the deliveries")
         told_sandbox.control("webhooks", {"url": None})
         with pytest.raises(errors.Refused):
             told.orders.resend_events(start_at=now - timedelta(days=61), end_at=now)

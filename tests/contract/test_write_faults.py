@@ -13,7 +13,7 @@ import pytest
 from backoffice.service import Service, errors
 from tests.contract.test_order_writes import new
 from tests.sandbox.ordering import World, open_world
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 CREATE = "^/v3/order/create$"
 

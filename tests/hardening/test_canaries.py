@@ -13,7 +13,6 @@ import http.cookiejar
 import json
 import re
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -31,8 +30,9 @@ import redis
 from backoffice.devtools import embedded
 from backoffice.management.commands.demo_users import PASSWORD
 from tests.sandboxes import running as sandbox_running
-from tests.sync.back_office import BackOffice, BackOffices, running, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, running
 from tests.team.mail_server import MailServer, run_mail_server
+from tests.waiting import wait_until
 from tests.webhooks.records import order
 from tests.webhooks.sending import receiving
 from tests.webhooks.signed import SECRET, message
@@ -63,6 +63,9 @@ SECRETS = {
     "mail password": "quokkamailpassword",
 }
 ALL_CANARIES: dict[str, str] = {**CANARIES, **SECRETS}
+NOT_ATTEMPTED = (
+    "SELECT count(*) FROM outbox_commandrecord WHERE state = 'waiting' AND due_at <= now()"
+)
 INTENDED_LINKS = ("mailto:", "tel:")
 """Links that are meant to show personal data."""
 
@@ -337,7 +340,7 @@ def _cause_faults(system: CanarySystem) -> None:
     for kind in ("html", "truncate", "status", "drop_before", "redirect"):
         system.fault(kinds=[kind], rate=1.0, statuses=[500, 422])
         visitor.open_and_submit(f"/patients/{patient}/details/", first_name=CANARIES["first name"])
-        time.sleep(1)
+        wait_until(lambda: not back_office.value(NOT_ATTEMPTED), 60, "an attempt", every=0.2)
     system.fault(kinds=["status"], rate=0.0)
     for table in ("team_note", "orders_orderevent", "patients_insurance",
                   "patients_demographics", "orders_resultmarker", "orders_order",
@@ -351,7 +354,7 @@ def _cause_faults(system: CanarySystem) -> None:
         back_office.query(f'ALTER TABLE gone RENAME TO "{table}"')
     with contextlib.suppress(psycopg.Error):
         back_office.query("SELECT 1 / 0")
-    time.sleep(3)
+    wait_until(lambda: not back_office.due(), 180, "the lookups", every=0.2)
 
 
 def _redis_content(url: str) -> str:

@@ -19,7 +19,7 @@ from tests.api.rows import demographics, patient, staff
 from tests.browser import Browser, browser, missing_programs
 from tests.labs.documents import HTML, pdf, png
 from tests.sandboxes import Sandbox
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

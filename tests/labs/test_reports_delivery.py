@@ -47,7 +47,7 @@ from tests.labs.reporting import (
     stored_report,
 )
 from tests.sandboxes import Sandbox
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("report_folder")]
 

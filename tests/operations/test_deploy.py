@@ -22,7 +22,8 @@ from backoffice.devtools.checks import production_environment
 from backoffice.devtools.embedded import free_port
 from backoffice.operations.postgres import SAFE_LOG_SETTINGS
 from tests.outbox.workers import environment
-from tests.sync.back_office import BackOffice, end, wait_until
+from tests.sync.back_office import BackOffice, end
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

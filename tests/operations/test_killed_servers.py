@@ -14,7 +14,7 @@ import pytest
 
 from tests.bench.processes import parent_of, process_tree
 from tests.chaos.installation import Installation, find_free_port
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -52,10 +52,6 @@ def _kill(installation: Installation, program: str, name: str) -> None:
 
 
 def test_launcher_restarts_killed_servers_and_reports_it(installation: Installation) -> None:
-    installation.wait_until_healthy()
-    # Until it says so, the launcher waits for its own look at /health/ready and tends nothing.
-    wait_until(
-        lambda: "Ctrl-C stops everything." in installation.said(), 60, "the launcher's start"
-    )
+    installation.wait_until_started()
     _kill(installation, "postgres", "PostgreSQL")
     _kill(installation, "valkey-server", "Redis")

@@ -20,6 +20,7 @@ from pytest_django import Settings
 
 from backoffice.management.commands import migrate
 from tests.outbox.workers import environment
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -126,15 +127,21 @@ def test_invalid_index_is_removed_and_rebuilt() -> None:
     assert run_query(SELECT_INDEX_VALIDITY)[0]
 
 
+WAITING_FOR_ADVISORY_LOCK = (
+    "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
+    " WHERE l.locktype = 'advisory' AND NOT l.granted AND d.datname = current_database()"
+)
+
+
 def test_second_migration_waits_for_first() -> None:
     with psycopg.connect(environment()["DATABASE_URL"], autocommit=True) as other:
         other.execute("SELECT pg_advisory_lock(%s)", [migrate.ONE_AT_A_TIME])
         thread = threading.Thread(target=run_migrate)
         thread.start()
-        time.sleep(1)
+        wait_until(lambda: run_query(WAITING_FOR_ADVISORY_LOCK)[0], 60, "it waits for the other")
         assert not has_later_column()
         other.execute("SELECT pg_advisory_unlock(%s)", [migrate.ONE_AT_A_TIME])
-        thread.join(30)
+        thread.join()
     assert has_later_column()
 
 

@@ -27,7 +27,8 @@ from backoffice.outbox.models import CommandRecord
 from backoffice.sync.models import Lookup, SyncRun
 from tests.api.rows import staff
 from tests.outbox.workers import environment
-from tests.sync.back_office import BackOffice, end, wait_until
+from tests.sync.back_office import BackOffice, end
+from tests.waiting import wait_until
 from webhooks.models import Event
 
 TOKEN = "made-up-token-of-a-monitor"

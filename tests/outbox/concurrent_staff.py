@@ -22,7 +22,7 @@ from backoffice.accounts.models import User
 from backoffice.outbox.models import CommandRecord
 from tests.outbox.cases_visits import cancel_booked_visit, create_booked_visit
 from tests.outbox.worker_setup import WorkerSetup
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 State = CommandRecord.State
 VALUE_TYPES = ("hidden", "text", "date", "search")

@@ -21,7 +21,8 @@ from backoffice.devtools.embedded import free_port
 from backoffice.outbox.models import CommandAttempt, CommandRecord
 from tests.outbox.stress import StressReport, enqueue_cases, mixed_cases
 from tests.outbox.worker_setup import WorkerSetup
-from tests.sync.back_office import BackOffice, end, wait_until
+from tests.sync.back_office import BackOffice, end
+from tests.waiting import wait_until
 
 SLOW_WRITES = {
     "rate": 1,

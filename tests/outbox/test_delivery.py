@@ -22,7 +22,8 @@ from tests.outbox.cases import CASES
 from tests.outbox.harness import COMMANDS
 from tests.outbox.worker_setup import WorkerSetup, attempt_history
 from tests.outbox.workers import environment
-from tests.sync.back_office import BackOffice, end, wait_until
+from tests.sync.back_office import BackOffice, end
+from tests.waiting import wait_until
 
 State = CommandRecord.State
 CASE_BY_KIND = {case.command_type.kind: case for case in CASES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from tests.outbox.concurrent_staff import race_two_staff, submit_form_twice
 from tests.outbox.records import CommandCase
 from tests.outbox.worker_setup import SEND_SECONDS, WorkerSetup
 from tests.sync.back_office import BackOffice
+from tests.waiting import wait_until
 from tests.webhooks.sending import receiving
 
 State = CommandRecord.State
@@ -150,7 +152,7 @@ def test_enqueue_does_not_wait_for_redis(worker_setup: WorkerSetup, is_hanging: 
     )
     broker_url = current_app.conf.broker_url
     try:
-        time.sleep(0.5)
+        wait_until(lambda: _answers(port), 60, "Redis answers")
         current_app.conf["broker_url"] = f"redis://127.0.0.1:{port}/0"
         server.send_signal(signal.SIGSTOP if is_hanging else signal.SIGKILL)
         command = CANCEL.create_command(worker_setup.records)
@@ -165,6 +167,12 @@ def test_enqueue_does_not_wait_for_redis(worker_setup: WorkerSetup, is_hanging: 
     worker_setup.workers.work()
     row.refresh_from_db()
     assert row.state == State.DONE
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(redis.RedisError), redis.Redis(port=port) as client:
+        return bool(client.ping())
+    return False
 
 
 def _redis_program() -> str:

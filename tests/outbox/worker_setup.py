@@ -26,7 +26,7 @@ from tests.outbox.harness import OutboxHarness
 from tests.outbox.records import SandboxRecords
 from tests.outbox.workers import Workers
 from tests.sandboxes import Sandbox
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 SEND_SECONDS = 4
 State = CommandRecord.State

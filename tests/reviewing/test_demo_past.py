@@ -17,7 +17,7 @@ from orders.models.review import CriticalCall
 from orders.results.critical_calls import open_criticals
 from tests.api.rows import staff, uid
 from tests.reviewing.rows import make_order, receive_result
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 
 TROUBLE = {"low_level_status": "lost", "bucket": "needs-action"}
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.sandboxes import running as sandbox_running
-from tests.sync.back_office import BackOffice, BackOffices, running, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, running
+from tests.waiting import wait_until
 from tests.webhooks.records import order, order_id
 from tests.webhooks.sending import Attempt, attempt, receiving, send
 from tests.webhooks.signed import message

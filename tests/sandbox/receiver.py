@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 
 from tests.sandboxes import Sandbox
+from tests.waiting import wait_until
 
 SECRET = "whsec_bG9jYWwtc2FuZGJveC13ZWJob29rLXNlY3JldA=="  # noqa: S105 - the development one
 Answer = tuple[int, dict[str, str]]
@@ -64,16 +65,13 @@ class Receiver:
     answer: Callable[[Received], Answer]
     got: list[Received] = field(default_factory=list)
 
-    def wait(self, count: int, seconds: float = 30) -> list[Received]:
+    def wait(self, count: int, seconds: float = 60) -> list[Received]:
         """What has come once it is `count` or more."""
         self.until(lambda: len(self.got) >= count, seconds)
         return list(self.got)
 
-    def until(self, condition: Callable[[], bool], seconds: float = 30) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, f"it did not happen: {len(self.got)} came"
-            time.sleep(0.05)
+    def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        wait_until(condition, seconds, "what the test waits for at the receiver")
 
     def types(self) -> list[str]:
         return [each.body["event_type"] for each in self.got]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.sandbox import soundness
 from tests.sandbox.visiting import World, visiting
+from tests.waiting import wait_until
 
 WALK_IN = "walk_in_test"
 
@@ -282,7 +282,9 @@ def test_life_confirms_or_gives_up_what_the_lab_has_reserved(world: World) -> No
     _, visit = coast(world)
     world.sandbox.control("clock", {"speed": 500_000})
     try:
-        until(lambda: visit_status(world, visit["id"]) != "reserved")
+        wait_until(
+            lambda: visit_status(world, visit["id"]) != "reserved", 60, "the lab's answer", 0.3
+        )
     finally:
         world.sandbox.control("clock", {"speed": 0})
     statuses = world.sandbox.query(
@@ -296,13 +298,6 @@ def test_life_confirms_or_gives_up_what_the_lab_has_reserved(world: World) -> No
 def visit_status(world: World, key: str) -> str:
     query = "SELECT event_status FROM sandbox_appointment WHERE id = %s"
     return str(world.sandbox.query(query, (key,))[0][0])
-
-
-def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.3)
 
 
 def test_the_world_is_sound_after_all_that(world: World) -> None:

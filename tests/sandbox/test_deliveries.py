@@ -112,7 +112,7 @@ def test_former_types_come_only_when_asked_for(world: Sandbox, receiver: Receive
     assert sorted(receiver.types()) == sorted(former)
     with pytest.raises(OSError, match="400"):
         world.control("announce", {"event_type": "user.created"})
-    time.sleep(0.5)
+    settled(world)
     assert len(receiver.got) == 3
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 
@@ -12,6 +11,7 @@ import psycopg
 import pytest
 
 from tests.sandbox.ordering import World, misfits, open_world, said
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +75,11 @@ def test_a_key_in_use_is_refused_and_may_be_sent_again(world: World, key: str) -
         hold.execute("SELECT 1 FROM sandbox_world FOR UPDATE")
         first = threading.Thread(target=lambda: answers.append(world.post("/v3/order", body, key)))
         first.start()
-        give_up = time.monotonic() + 10
         waiting = (
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE wait_event_type = 'Lock' AND datname = current_database()"
         )
-        while not world.value(waiting) and time.monotonic() < give_up:
-            time.sleep(0.05)
+        wait_until(lambda: world.value(waiting), 60, "the first request waits for the lock")
         second = httpx.post(
             f"{world.sandbox.url}/v3/order",
             json=body,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.sandbox import soundness
 from tests.sandboxes import Sandbox, SandboxFactory
+from tests.waiting import wait_until
 
 HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}
 
@@ -23,13 +23,6 @@ def _orders(sandbox: Sandbox, keys: list[str]) -> dict[str, dict[str, Any]]:
         assert answer.status_code == 200, answer.text[:300]
         found[key] = answer.json()
     return found
-
-
-def _until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.5)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +40,7 @@ def test_a_fast_world_moves_on_soundly(fast: Sandbox) -> None:
         orders = fast.query("SELECT count(*) FROM sandbox_order WHERE number > %s", (placed,))
         return bool(events[0][0] > 400 and orders[0][0] > 3)
 
-    _until(moved)
+    wait_until(moved, 60, "orders move on", every=0.5)
     fast.control("clock", {"speed": 0})
     newest = "SELECT max(id), (SELECT count(*) FROM sandbox_order) FROM sandbox_orderevent"
     stood: list[Any] = []
@@ -81,10 +74,8 @@ def test_a_world_that_stands_still_does_not_move(sandbox_factory: SandboxFactory
     )
     # Let go, the overdue orders move at once.
     still.control("clock", {"speed": 1})
-    _until(
-        lambda: still.query("SELECT max(updated_at) FROM sandbox_order")[0][0] > before[0][1],
-        20,
-    )
+    newest = "SELECT max(updated_at) FROM sandbox_order"
+    wait_until(lambda: still.query(newest)[0][0] > before[0][1], 60, "the overdue orders")
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,6 +103,11 @@ class BackOffice:
             )[0]
         return found
 
+    def expire_leases(self) -> None:
+        """End the leases of all runs and lookups, as time would."""
+        for table in ("sync_syncrun", "sync_lookup"):
+            self.query(f"UPDATE {table} SET lease_until = now() WHERE lease_until > now()")
+
     def due(self) -> int:
         return int(self.value("SELECT count(*) FROM sync_lookup WHERE due_at <= now()"))
 
@@ -124,15 +128,6 @@ class BackOffices:
     def close(self) -> None:
         for database_url in self.made:
             databases.drop(database_url)
-
-
-def wait_until(done: Callable[[], object], seconds: float, what: str, every: float = 0.05) -> float:
-    """Seconds it took until `done()` was true."""
-    started = time.monotonic()
-    while not done():
-        assert time.monotonic() - started < seconds, f"not within {seconds:.0f} s: {what}"
-        time.sleep(every)
-    return time.monotonic() - started
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ import psycopg
 
 from backoffice.devtools.embedded.places import account
 from tests.sync.back_office import ROOT
+from tests.waiting import wait_until
 
 _SERVERS_PROGRAM = """
 import sys
@@ -56,12 +56,20 @@ class Cluster:
     def stop(self, signal_number: int = signal.SIGINT) -> None:
         self.read_process()
         os.kill(self.pid, signal_number)
-        until = time.monotonic() + 20
-        while _is_running(self.pid):
-            if self.process is not None:
-                self.process.poll()
-            assert time.monotonic() < until, "PostgreSQL does not stop"
-            time.sleep(0.02)
+        wait_until(self._has_stopped, 60, "PostgreSQL stops", every=0.02)
+
+    def _has_stopped(self) -> bool:
+        if self.process is not None:
+            self.process.poll()
+        return not _is_running(self.pid)
+
+    def _accepts_connections(self) -> bool:
+        with (
+            contextlib.suppress(psycopg.OperationalError),
+            psycopg.connect(self.database_url, connect_timeout=2),
+        ):
+            return True
+        return False
 
     def start(self) -> None:
         """Start PostgreSQL and return when it accepts connections."""
@@ -77,14 +85,7 @@ class Cluster:
             start_new_session=True,
             **credentials,  # type: ignore[call-overload]
         )
-        until = time.monotonic() + 30
-        while True:
-            try:
-                with psycopg.connect(self.database_url, connect_timeout=2):
-                    return
-            except psycopg.OperationalError:
-                assert time.monotonic() < until, "PostgreSQL does not start"
-                time.sleep(0.05)
+        wait_until(self._accepts_connections, 60, "PostgreSQL starts")
 
 
 def _is_running(pid: int) -> bool:

@@ -17,9 +17,10 @@ import pytest
 from backoffice.devtools.programs import WORKERS
 from tests.sandboxes import Sandbox, SandboxFactory
 from tests.sync import compare
-from tests.sync.back_office import BackOffice, BackOffices, end, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, end
 from tests.sync.cluster import Cluster, own_cluster
 from tests.sync.expected import ORDERS as ORDER_CHECKS
+from tests.waiting import wait_until
 
 ORDERS = 3_000
 

@@ -23,11 +23,12 @@ import pytest
 
 from tests.sandboxes import Sandbox
 from tests.sync import compare
-from tests.sync.back_office import SYNC, BackOffice, BackOffices, end, running, wait_until
+from tests.sync.back_office import SYNC, BackOffice, BackOffices, end, running
 from tests.sync.conftest import ORDERS, USERS, SyncedMirror
 from tests.sync.expected import ALL_CHECKS, Check
 from tests.sync.expected import ORDERS as ORDER_CHECKS
 from tests.sync.stub_server import IncomingRequest, Reply, forwarding, serving
+from tests.waiting import wait_until
 
 Faults = Callable[..., None]
 
@@ -272,7 +273,7 @@ def test_redirect_fails_the_run_and_is_not_followed(synced: SyncedMirror, faults
     assert synced.back_office.rows() == before
     synced.sandbox.control("faults", method="DELETE")
     synced.back_office.query("UPDATE sync_syncrun SET due_at = now() WHERE state = 'due'")
-    time.sleep(2.5)  # until the lease of the killed process expires
+    synced.back_office.expire_leases()  # Of the killed process.
     synced.back_office.sync("orders")
     assert_equal(synced, sample=5)
 
@@ -339,7 +340,7 @@ def test_paused_worker_writes_nothing_after_lease_expires(
 ) -> None:
     """S16: a worker is paused for longer than its lease and wakes with orders in memory. It writes
     neither these orders nor the run."""
-    back_office = back_offices.build(big_sandbox.url, LOG_LEVEL="INFO")
+    back_office = back_offices.build(big_sandbox.url, LOG_LEVEL="INFO", SYNC_LEASE_SECONDS="600")
     answering = threading.Event()
     answering.set()
 
@@ -356,7 +357,7 @@ def test_paused_worker_writes_nothing_after_lease_expires(
         stop_outside_transaction(paused, back_office)
         answering.set()
         assert latest_run(back_office)["state"] == "running"
-        time.sleep(2.2)  # until its lease expires
+        back_office.expire_leases()
         back_office.sync("orders")
         run = latest_run(back_office)
         assert (run["state"], run["fence"]) == ("done", 2)

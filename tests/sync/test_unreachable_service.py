@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from backoffice.devtools.embedded import free_port
-from tests.sync.back_office import SYNC, BackOffice, BackOffices, end, running, wait_until
+from tests.sync.back_office import SYNC, BackOffice, BackOffices, end, running
 from tests.sync.stub_server import IncomingRequest, Reply, serving
+from tests.waiting import wait_until
 
 MAX_SECONDS = 60
 """A process starts slowly on a machine that is busy with other tests."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from backoffice.devtools.embedded import free_port
-from tests.sync.back_office import BackOffice, end, wait_until
+from tests.sync.back_office import BackOffice, end
+from tests.waiting import wait_until
 from tests.webhooks.signed import Message
 
 ANSWER_SECONDS = 15.0

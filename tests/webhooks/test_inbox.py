@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sync.back_office import BackOffice, BackOffices, end, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, end
+from tests.waiting import wait_until
 from tests.webhooks import oracle
 from tests.webhooks.catalogue import CATALOGUE, Catalogue
 from tests.webhooks.records import OUR_TEAM

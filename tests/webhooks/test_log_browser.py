@@ -14,7 +14,8 @@ from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import log_in
 from tests.sandboxes import Sandbox
 from tests.sandboxes import running as sandbox_running
-from tests.sync.back_office import BackOffice, BackOffices, running, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, running
+from tests.waiting import wait_until
 from tests.webhooks.sending import attempt, receiving, send
 from tests.webhooks.signed import Message
 

@@ -14,7 +14,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from orders.models import Order
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 from tests.webhooks.records import order
 from tests.webhooks.signed import Message, headers, message
 from webhooks import apply_events, endpoint, replay

@@ -11,7 +11,7 @@ import pytest
 from django.db import connections
 from pytest_django import Settings
 
-from tests.sync.back_office import wait_until
+from tests.waiting import wait_until
 from tests.webhooks.signed import SECRET, message
 from webhooks import receiving
 from webhooks.models import Event

@@ -13,7 +13,8 @@ import pytest
 
 from tests.sandboxes import Sandbox
 from tests.sandboxes import running as sandbox_running
-from tests.sync.back_office import BackOffice, BackOffices, running, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, running
+from tests.waiting import wait_until
 from tests.webhooks.sending import receiving
 
 LISTEN = "from webhooks.tasks import check_silence; check_silence()"
