@@ -42,7 +42,7 @@ def account() -> User:
     return staff(SERVICE_ACCOUNT, "reporting")
 
 
-def test_scopes_are_what_resources_ask_for_and_a_service_account_may() -> None:
+def test_scopes_equal_permissions_of_resources() -> None:
     get_resolver().url_patterns  # noqa: B018 - all resources are loaded with them
     asked = {"records.view"}
     for resource in Resource.__subclasses__():

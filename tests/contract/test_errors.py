@@ -29,7 +29,7 @@ from tests.contract import (
 from tests.contract.test_orders import NOBODY, TEAM, one, some_order
 from tests.labs.documents import pdf
 from tests.sandboxes import Sandbox
-from tests.service.writes import LOOK_UPS, WRITES
+from tests.service.writes import LOOKUPS, WRITES
 
 CHAPTERS = (
     "users", "insurance", "labs", "orders", "appointments", "wearables", "reports", "unmatched",
@@ -94,7 +94,7 @@ def everything(client: Service) -> dict[str, Any]:
     """One way to make each call."""
     return reads(client) | {
         name: functools.partial(write.call, client)
-        for name, write in (WRITES | LOOK_UPS).items()
+        for name, write in (WRITES | LOOKUPS).items()
         if ", " not in name
     }
 

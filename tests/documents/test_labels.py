@@ -127,9 +127,7 @@ def test_hour_that_the_clocks_repeat_is_explained(clinician: Client, order: Orde
     assert answer.status_code == 422 and CLOCK_CHANGE in answer.content.decode()
 
 
-def test_without_a_known_time_the_field_is_empty_and_now_is_a_choice(
-    clinician: Client, order: Order
-) -> None:
+def test_unknown_collection_time_is_empty_and_offers_now(clinician: Client, order: Order) -> None:
     page = page_of(clinician, order)
     assert "No collection time is known." in page and 'name="now"' in page
     field = page.partition('name="collected_at"')[2].partition(">")[0]

@@ -309,7 +309,7 @@ def test_job_fails_when_its_asker_may_no_longer_print(
     assert (job.state, job.words) == ("failed", printing.NOT_ALLOWED)
 
 
-def test_file_with_results_needs_the_permission_when_it_is_opened(
+def test_opening_a_file_with_results_requires_permission(
     clinician: Client, find_order: FindOrder
 ) -> None:
     job = finish(prepare(clinician, [find_order("completed")], "requisition", "result"))

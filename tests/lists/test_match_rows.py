@@ -101,7 +101,7 @@ def gone_through(
     return pages
 
 
-def test_up_to_the_cap_they_are_known_and_beyond_it_they_are_guessed(some: QuerySet[Order]) -> None:
+def test_matches_up_to_the_cap_are_counted_exactly(some: QuerySet[Order]) -> None:
     found = match_rows(some, Order.objects.all(), SORTS[0], cap=30)
     assert (str(found.count), found.rows.count()) == ("30", 30)
     assert "completed" not in str(found.rows.query)

@@ -171,7 +171,7 @@ def test_a_personal_view_is_there_for_its_owner_alone(
         ("is_critical=true", "front desk", False),
     ],
 )
-def test_a_shared_view_is_hidden_from_roles_that_may_not_use_its_filters(
+def test_shared_view_is_hidden_from_roles_without_its_filters(
     client: Client, lead: User, few: None, query: str, role: str, seen: bool
 ) -> None:
     save(client, query, shared="on")
@@ -243,7 +243,7 @@ def test_nobody_chooses_what_a_list_opens_with_for_a_colleague(
     assert (view.name, view.opens_for, view.owner_id) == ("Lost kits", "me", lead.pk)
 
 
-def test_a_list_opens_with_the_view_of_a_role_and_with_ones_own_before_it(
+def test_list_opens_with_own_view_before_that_of_the_role(
     client: Client, lead: User, few: None
 ) -> None:
     save(client, shared="on", opens_for="clinician")

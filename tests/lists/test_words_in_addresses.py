@@ -81,7 +81,7 @@ def test_what_is_typed_leads_to_an_address_that_does_not_say_it(
 
 
 @pytest.mark.parametrize(("path", "given"), LISTS)
-def test_words_that_stand_in_an_address_are_understood_and_written_no_more(
+def test_plain_search_term_in_url_works_and_is_not_repeated(
     client: Client, ana: User, path: str, given: dict[str, str]
 ) -> None:
     """A bookmark from before, or what somebody wrote by hand."""
@@ -219,9 +219,7 @@ def test_words_may_begin_as_what_is_sealed_does(client: Client, ana: User, typed
         assert typed == PREFIX or not [one for one in addresses(page) if typed in one]
 
 
-def test_what_looks_sealed_and_does_not_open_is_sealed_as_it_was_typed(
-    client: Client, ana: User
-) -> None:
+def test_invalid_token_in_url_is_encrypted_as_typed(client: Client, ana: User) -> None:
     typed = "~AQ" + "Canary" * 10
     assert is_encrypted_token(typed)
     address = posted(client, "/patients/", {"q": typed})

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 from django.db import connections
+from django.db.models import F, Max
+from django.utils import timezone
 from pytest_django import DjangoDbBlocker, Settings
 
 from backoffice.core import service_client
+from labs.models import LabAccount, LabTest, Marker
+from orders.models import Order
+from orders.placing.patient_rules import is_name
+from patients.models import Demographics
 from tests.outbox.database_rows import TableRows, copy_rows, restore_rows
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.keys import UseKey
@@ -98,3 +105,30 @@ def worker_setup(
         set_up_workers(sandbox, environment(), log, OUTBOX_SEND_SECONDS=SEND_SECONDS) as setup,
     ):
         yield setup
+
+
+@pytest.fixture
+def person(harness: OutboxHarness) -> Demographics:
+    """An adult whom labs accept, with the oldest last order: the sandbox is shared."""
+    known = Demographics.objects.filter(dob__lt=date(2000, 1, 1)).exclude(zip="").exclude(email="")
+    by_last_order = known.annotate(last=Max("user__orders__created_at")).order_by(
+        F("last").asc(nulls_first=True), "pk"
+    )
+    patient = next(
+        one for one in by_last_order if is_name(one.first_name) and is_name(one.last_name)
+    )
+    Order.objects.filter(user_id=patient.pk).update(created_at=timezone.now() - timedelta(days=90))
+    return patient
+
+
+@pytest.fixture
+def panel(harness: OutboxHarness) -> LabTest:
+    """A lab test that needs no physician and, if possible, no answers to questions."""
+    account = LabAccount.objects.get(lab="lab-south", status="active")
+    assert account.delegated_flow == "result_delegated"
+    tests = LabTest.objects.filter(lab__slug="lab-south", status="active", auto_generated=False)
+    markers_with_questions = Marker.objects.filter(has_questions=True)
+    plain_test = (
+        tests.exclude(test_markers__marker__in=markers_with_questions).order_by("name").first()
+    )
+    return plain_test or tests.order_by("name")[0]

@@ -14,9 +14,8 @@ from orders.models import Order
 from orders.placing import drafts
 from patients.models import Demographics
 from tests.outbox.harness import OutboxHarness
-from tests.outbox.test_importing import person, request_import
+from tests.outbox.test_importing import request_import
 
-__all__ = ["person"]
 State = CommandRecord.State
 PENDING = "Made-up account north-pending"
 

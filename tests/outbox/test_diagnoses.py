@@ -17,7 +17,7 @@ from orders.models import Order, OrderDraft
 from orders.placing.diagnoses import USED_KEY, DiagnosisChoice, used_codes
 from patients.models import Demographics
 from tests.outbox.harness import OutboxHarness
-from tests.outbox.test_placing import confirm_review, form_values, panel, person, send_form  # noqa: F401
+from tests.outbox.test_placing import confirm_review, form_values, send_form
 
 SEARCH = "/v3/insurance/search/diagnosis$"
 LOOKUP_FAILED = "Codes could not be looked up"

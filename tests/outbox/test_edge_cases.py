@@ -22,7 +22,7 @@ from tests.outbox.cases_visits import VISIT_LOOKUPS
 from tests.outbox.draw_orders import order_awaiting_draw
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.test_allowlists import account, save_teams  # noqa: F401
-from tests.outbox.test_placing import form_values, panel, person, send_form  # noqa: F401
+from tests.outbox.test_placing import form_values, send_form
 from tests.outbox.visit_forms import book_visit, open_form
 
 UNKNOWN_TEAM = UUID("7ea00000-0000-4000-8000-0000000000ab")

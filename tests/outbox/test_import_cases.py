@@ -15,25 +15,12 @@ from backoffice.outbox.models import CommandRecord
 from labs.models import LabTest
 from orders.models import Order
 from orders.placing import drafts
-from orders.placing.patient_rules import is_name
 from orders.placing.table_reader import ImportRow
 from patients.models import Demographics, Patient
 from tests.outbox.harness import FORM_ID, OutboxHarness
 
 CASES = Path(__file__).parent.parent / "cases"
 IMPORT_URL = "/orders/import/"
-
-
-@pytest.fixture
-def person(harness: OutboxHarness) -> Demographics:
-    person_values = (
-        Demographics.objects.filter(dob__lt="2000-01-01").exclude(zip="").exclude(email="")
-    )
-    return next(
-        one
-        for one in person_values.order_by("pk")
-        if is_name(one.first_name) and is_name(one.last_name)
-    )
 
 
 @pytest.fixture

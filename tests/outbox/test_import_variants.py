@@ -9,9 +9,9 @@ import pytest
 from backoffice.outbox.models import CommandRecord
 from patients.models import Demographics, Patient
 from tests.outbox.harness import OutboxHarness
-from tests.outbox.test_import_cases import case_records, person, rows_of, upload
+from tests.outbox.test_import_cases import case_records, rows_of, upload
 
-__all__ = ["case_records", "person"]
+__all__ = ["case_records"]
 PATIENT, TEST = "clinic-0000063", "Heart Kit"
 
 HEADERS = [

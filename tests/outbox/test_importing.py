@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import F, Max
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -30,21 +29,6 @@ from tests.outbox.harness import FORM_ID, OutboxHarness
 
 State = CommandRecord.State
 IMPORT_URL = "/orders/import/"
-
-
-@pytest.fixture
-def person(harness: OutboxHarness) -> Demographics:
-    known = Demographics.objects.filter(dob__lt="2000-01-01").exclude(zip="").exclude(email="")
-    by_last_order = known.annotate(last=Max("user__orders__created_at")).order_by(
-        F("last").asc(nulls_first=True), "pk"
-    )
-    return next(one for one in by_last_order if is_name(one.first_name) and is_name(one.last_name))
-
-
-@pytest.fixture
-def panel(harness: OutboxHarness) -> LabTest:
-    tests = LabTest.objects.filter(lab__slug="lab-south", status="active", auto_generated=False)
-    return tests.order_by("name")[0]
 
 
 def request_import(

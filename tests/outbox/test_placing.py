@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db.models import F, Max
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
 from backoffice.audit.models import AuditEntry
 from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, LabTest, Marker
 from orders.models import Order, OrderDraft
 from orders.placing import drafts
-from orders.placing.patient_rules import is_name
 from patients.models import Demographics
 from tests.outbox.harness import OutboxHarness
 
 State = CommandRecord.State
-
-
-@pytest.fixture
-def person(harness: OutboxHarness) -> Demographics:
-    """Return the adult accepted by labs with the oldest last order: the sandbox is shared."""
-    known = Demographics.objects.filter(dob__lt=date(2000, 1, 1)).exclude(zip="").exclude(email="")
-    by_last_order = known.annotate(last=Max("user__orders__created_at")).order_by(
-        F("last").asc(nulls_first=True), "pk"
-    )
-    patient = next(
-        one for one in by_last_order if is_name(one.first_name) and is_name(one.last_name)
-    )
-    Order.objects.filter(user_id=patient.pk).update(created_at=timezone.now() - timedelta(days=90))
-    return patient
-
-
-@pytest.fixture
-def panel(harness: OutboxHarness) -> LabTest:
-    """Return a test that needs no physician and, if possible, no answers to questions."""
-    account = LabAccount.objects.get(lab="lab-south", status="active")
-    assert account.delegated_flow == "result_delegated"
-    tests = LabTest.objects.filter(lab__slug="lab-south", status="active", auto_generated=False)
-    markers_with_questions = Marker.objects.filter(has_questions=True)
-    plain_test = (
-        tests.exclude(test_markers__marker__in=markers_with_questions).order_by("name").first()
-    )
-    return plain_test or tests.order_by("name")[0]
 
 
 def form_values(person: Demographics, *tests: LabTest, **values: Any) -> dict[str, Any]:

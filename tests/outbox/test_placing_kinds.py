@@ -17,9 +17,8 @@ from orders.placing.patient_rules import is_name
 from orders.placing.questions import questions_of
 from patients.models import Demographics, Insurance, Patient
 from tests.outbox.harness import OutboxHarness
-from tests.outbox.test_placing import confirm_review, form_values, person, send_form
+from tests.outbox.test_placing import confirm_review, form_values, send_form
 
-__all__ = ["person"]
 SOUTH_LAB = "lab-south"
 
 

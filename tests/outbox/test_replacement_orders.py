@@ -16,10 +16,9 @@ from orders.commands import CreateOrder
 from orders.models import Order
 from patients.models import Demographics
 from tests.outbox.harness import OutboxHarness
-from tests.outbox.test_placing import confirm_review, form_values, panel, person, send_form
+from tests.outbox.test_placing import confirm_review, form_values, send_form
 from tests.sandbox.ordering import open_second_account
 
-__all__ = ["panel", "person"]
 State = CommandRecord.State
 
 

@@ -78,7 +78,7 @@ def test_no_idempotency_key_is_heard(world: World) -> None:
     assert [answer.status_code for answer in answers] == [200, 400]
 
 
-def test_rescheduling_keeps_the_appointment_and_frees_the_old_slot(world: World) -> None:
+def test_reschedule_keeps_appointment_and_frees_old_slot(world: World) -> None:
     order, before = booked(world, appointment_notes="Made-up note: one")
     slot = world.free(order)[5]
     body = {"booking_key": slot["booking_key"], "appointment_notes": "Made-up note: two"}
@@ -101,7 +101,7 @@ def test_notes_stay_when_a_reschedule_names_none(world: World) -> None:
     assert after["appointment_notes"] == "Made-up note: stays"
 
 
-def test_cancelling_ends_the_visit_and_the_order_can_be_booked_again(world: World) -> None:
+def test_order_can_be_booked_again_after_cancellation(world: World) -> None:
     order, visit = booked(world)
     body = {"cancellation_reason_id": reason(world), "notes": "Made-up: flu"}
     answer = world.act(order, "phlebotomy", "cancel", body)
@@ -239,7 +239,7 @@ def test_a_request_waits_for_the_phlebotomist(world: World) -> None:
     assert again.status_code == 400
 
 
-def test_an_appointment_agreed_with_the_patient_can_be_cancelled_but_not_moved(
+def test_appointment_agreed_with_patient_cannot_be_rescheduled(
     world: World,
 ) -> None:
     order = world.order(HOME, zips=("85281", "33101", "60601", "77002", "94103"))

@@ -179,7 +179,7 @@ def test_cancelling_takes_camel_case(world: World) -> None:
     assert (reschedule.status_code, "already cancelled" in reschedule.text) == (400, True)
 
 
-def test_a_visit_left_standing_by_a_cancelled_order_can_be_cancelled(world: World) -> None:
+def test_visit_of_a_canceled_order_can_be_canceled(world: World) -> None:
     order, _, _ = booked(world)
     assert world.http.post(f"/v3/order/{order}/cancel").status_code == 200
     key = world.centres(order)[0]["slots"][0]["booking_key"]
@@ -268,7 +268,7 @@ def test_the_lab_of_one_state_reserves_and_lets_nobody_change(world: World) -> N
     assert world.lows(order) == [*before, "appointment_pending", "appointment_scheduled"]
 
 
-def test_a_reservation_the_lab_does_not_confirm_leaves_the_order_alone(world: World) -> None:
+def test_unconfirmed_reservation_does_not_change_the_order(world: World) -> None:
     order, visit = coast(world)
     before = world.lows(order)
     world.sandbox.control("appointments", {"order_id": order, "do": "cancel"})

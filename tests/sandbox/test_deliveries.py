@@ -175,7 +175,7 @@ def test_each_new_status_is_announced_once_with_the_record(
         assert datetime.fromisoformat(served["updated_at"]) >= datetime.fromisoformat(stamp)
 
 
-def test_partial_results_are_silent_for_a_team_that_wants_them_so(
+def test_partial_results_send_no_event_if_team_turned_them_off(
     world: Sandbox, receiver: Receiver
 ) -> None:
     def partials(enabled: bool) -> tuple[int, int]:

@@ -108,7 +108,7 @@ def test_redraws_join_their_parents(seeded: Sandbox) -> None:
     assert parents[0][0] == len(rows)
 
 
-def test_people_are_told_apart_from_stock_and_carry_what_orders_need(seeded: Sandbox) -> None:
+def test_users_are_distinct_and_have_what_orders_need(seeded: Sandbox) -> None:
     shares = seeded.query(
         "SELECT count(*), count(i.user_id), count(*) FILTER (WHERE u.client_user_id LIKE 'stock%')"
         " FROM sandbox_user u LEFT JOIN sandbox_userinfo i ON i.user_id = u.id"

@@ -241,7 +241,7 @@ def test_every_resource_is_measured_by_somebody(
     assert len(keys) == len(set(keys)), "two samples with the same key"
 
 
-def test_heart_rate_comes_by_the_minute_with_gaps_and_a_day_curve(
+def test_heart_rate_by_minute_has_gaps_and_a_day_curve(
     world: Sandbox, http: httpx.Client, now: datetime
 ) -> None:
     user = wearers(world, "band-one")[0]

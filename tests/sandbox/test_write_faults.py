@@ -33,7 +33,7 @@ def _log(world: World, since: int = 0) -> Any:
     return world.sandbox.control(f"writes?since={since}")
 
 
-def test_drop_after_does_the_work_once_and_the_next_call_is_answered(world: World) -> None:
+def test_drop_after_carries_out_the_request_once(world: World) -> None:
     order = world.place()["id"]
     before = _log(world)["last"]
     _arm(world, "drop_after")

@@ -139,7 +139,7 @@ def test_a_refusal_is_told_in_the_services_words(
     assert caught.value.message == "too many pages" and len(remote.requests) == 1
 
 
-def test_a_redirect_is_not_followed_and_says_nothing_of_the_outcome(
+def test_redirect_is_not_followed_and_outcome_is_uncertain(
     service: Service, remote: Faulty
 ) -> None:
     remote.then(says({}, 307, Location=f"{remote.url}/lab_report/v1/parser/job/"))

@@ -24,9 +24,7 @@ def read(resource: str, **fields: Any) -> Any:
     return SUMMARIES[resource].value(json.dumps({"id": ID} | fields).encode())
 
 
-def test_each_summary_is_asked_at_its_path_and_found_under_its_key(
-    service: Service, remote: Faulty
-) -> None:
+def test_each_summary_is_read_from_its_path_and_key(service: Service, remote: Faulty) -> None:
     keys = {name: name for name in SUMMARIES if name != "profile"} | {"meal": "meals"}
     for resource, key in keys.items():
         remote.then(says({key: [{"id": ID}, {"id": 7}]}))

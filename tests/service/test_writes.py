@@ -15,10 +15,11 @@ from backoffice.service import Record, Service, errors
 
 from .conftest import MANAGEMENT_KEY, TEAM_KEY, Slept
 from .faulty import Answer, Faulty, answer, cut_short, drip, reset, says, silence
-from .writes import ACCOUNT, KEY, LOOK_UPS, NAME, ORDER, PLACED, U1, U2, VISIT, WRITES, Write
+from .sample_bodies import ACCOUNT, KEY, NAME, ORDER, PLACED, U1, U2, VISIT
+from .writes import LOOKUPS, WRITES, Write
 
 each_write = pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
-each_look_up = pytest.mark.parametrize("write", LOOK_UPS.values(), ids=list(LOOK_UPS))
+each_look_up = pytest.mark.parametrize("write", LOOKUPS.values(), ids=list(LOOKUPS))
 BODY_HEADERS = ("x-idempotency-key", "x-idempotency-error")
 
 
@@ -26,7 +27,7 @@ def answers(write: Write) -> Answer:
     return answer(b"", 204) if write.answer is None else says(write.answer)
 
 
-@pytest.mark.parametrize("write", [*WRITES.values(), *LOOK_UPS.values()], ids=[*WRITES, *LOOK_UPS])
+@pytest.mark.parametrize("write", [*WRITES.values(), *LOOKUPS.values()], ids=[*WRITES, *LOOKUPS])
 def test_what_is_sent(service: Service, remote: Faulty, write: Write) -> None:
     remote.then(answers(write))
     write.call(service)
@@ -378,10 +379,10 @@ def test_a_person_does_not_wait_long(remote: Faulty, slept: Slept) -> None:
         return service.appointments.psc_cancellation_reasons()
 
     with Service(remote.url, TEAM_KEY, clock=slept.clock()) as service:
-        for call in (*(one.call for one in LOOK_UPS.values()), reasons):
+        for call in (*(one.call for one in LOOKUPS.values()), reasons):
             with pytest.raises(errors.Unreachable):
                 call(service)
-    assert len(remote.requests) == len(LOOK_UPS) + 1 and slept.seconds == []
+    assert len(remote.requests) == len(LOOKUPS) + 1 and slept.seconds == []
 
 
 def test_slots_know_their_zone(service: Service, remote: Faulty) -> None:
@@ -407,7 +408,7 @@ def test_slots_know_their_zone(service: Service, remote: Faulty) -> None:
         {"date": "2026-03-09T00:00:00", "slots": [], "location": site},
     ]
     remote.then(says({"slots": days, "timezone": "America/Phoenix"}))
-    found = LOOK_UPS["appointments.phlebotomy_availability"].call(service).data
+    found = LOOKUPS["appointments.phlebotomy_availability"].call(service).data
     first, second = found.slots
     assert [found.zone_of(one) for one in (first, second)] == ["America/Phoenix", "America/Denver"]
     assert str(second.date) == "2026-03-09" and second.location.code == "S1"

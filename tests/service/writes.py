@@ -1,4 +1,4 @@
-"""One way to make each write and each look-up by POST, with what must be sent for it."""
+"""A call for each write and each lookup by POST, with the request it must send."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
-from uuid import UUID
 
 from backoffice.service import Service
-from backoffice.service.appointments import VisitAddress
 from backoffice.service.insurance import NewInsurance, NewInsured, NewPayor
 from backoffice.service.labs import AddOn, LabTestChange, NewLabTest, OrderSet
 from backoffice.service.orders import (
@@ -22,75 +20,37 @@ from backoffice.service.orders import (
     NewPhysician,
     SimulationFlags,
 )
-from backoffice.service.users import NewAddress, NewGuarantor, NewUser, NewUserInfo, UserChange
+from backoffice.service.users import NewUser, NewUserInfo, UserChange
 
-NAME = "Canaryname"
-KEY = "0c5d1ab2-0000-4000-8000-0000000000aa"
-U1, U2, U3 = (UUID(f"ca0a7e57-0000-4000-8000-00000000000{n}") for n in (1, 2, 3))
-ORG = "0d4f7c1e-0000-4000-8000-00000000c11c"
-
-STREET = NewAddress(
-    first_line=f"1 {NAME} Street", city="Phoenix", state="AZ", zip="85004", country="US"
+from .sample_bodies import (
+    ACCOUNT,
+    BORN,
+    BORN_SENT,
+    DELIVERY,
+    DELIVERY_SENT,
+    HOME,
+    HOME_SENT,
+    INSURANCE,
+    KEY,
+    LAB_TEST,
+    NAME,
+    ORDER,
+    ORG,
+    PATIENT,
+    PATIENT_SENT,
+    PERSON,
+    PLACED,
+    PROXY,
+    PROXY_SENT,
+    STREET,
+    STREET_SENT,
+    U1,
+    U2,
+    U3,
+    UNMATCHED,
+    USER,
+    VISIT,
 )
-STREET_SENT = {
-    "first_line": f"1 {NAME} Street",
-    "city": "Phoenix",
-    "state": "AZ",
-    "zip": "85004",
-    "country": "US",
-}
-HOME = VisitAddress(
-    first_line=f"1 {NAME} Street",
-    second_line="2",
-    city="Phoenix",
-    state="AZ",
-    zip_code="85004",
-    access_notes="bell",
-)
-HOME_SENT = {
-    "first_line": f"1 {NAME} Street",
-    "second_line": "2",
-    "city": "Phoenix",
-    "state": "AZ",
-    "zip_code": "85004",
-    "access_notes": "bell",
-}
-PERSON = {
-    "first_name": NAME,
-    "last_name": NAME,
-    "gender": "female",
-    "email": "canaryname@example.invalid",
-    "phone_number": "+15550100",
-}
-BORN = {"dob": date(1980, 1, 2)}
-BORN_SENT = {"dob": "1980-01-02"}
-PROXY = NewGuarantor(first_name=NAME, last_name=NAME, address=STREET, phone_number="+1")
-PROXY_SENT = {
-    "first_name": NAME,
-    "last_name": NAME,
-    "address": STREET_SENT,
-    "phone_number": "+1",
-}
-PATIENT = NewPatient(**PERSON, **BORN, household_income=1, medical_proxy=PROXY)  # type: ignore[arg-type]
-PATIENT_SENT = {**PERSON, **BORN_SENT, "household_income": 1, "medical_proxy": PROXY_SENT}
-DELIVERY = NewPatientAddress(**STREET_SENT, receiver_name=NAME)
-DELIVERY_SENT = {**STREET_SENT, "receiver_name": NAME}
-
-ORDER = {
-    "id": str(U2),
-    "user_id": str(U1),
-    "team_id": str(U3),
-    "created_at": "2026-01-01T10:00:00Z",
-    "updated_at": "2026-01-01T10:00:00Z",
-    "patient_details": {"first_name": NAME, "last_name": NAME, "dob": "1980-01-01"},
-}
-PLACED = {"order": ORDER, "status": "success", "message": "made"}
-VISIT = {"id": str(U3), "user_id": str(U1), "order_id": str(U2), "events": []}
-USER = {"user_id": str(U1), "client_user_id": "c-1", "created_on": "2026-01-01T10:00:00Z"}
-INSURANCE = {"payor_code": "P", "member_id": "M", "relationship": "Self"}
-LAB_TEST = {"id": str(U1), "name": "Panel"}
-ACCOUNT = {"id": str(U1), "lab": "lab-a"}
-UNMATCHED = {"id": str(U1), "status": "resolved"}
 
 
 @dataclass(frozen=True)
@@ -505,7 +465,7 @@ WRITES: dict[str, Write] = {
     ),
 }
 
-LOOK_UPS: dict[str, Write] = {
+LOOKUPS: dict[str, Write] = {
     "appointments.phlebotomy_availability": Write(
         lambda s: s.appointments.phlebotomy_availability(HOME, date(2026, 3, 4)),
         "POST",

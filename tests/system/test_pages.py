@@ -51,7 +51,7 @@ def test_nothing_has_run_yet(client: Client) -> None:
     assert "Every value the service has sent is known." in page
 
 
-def test_each_walk_with_its_latest_run_and_the_last_that_came_to_its_end() -> None:
+def test_each_list_shows_its_latest_and_last_completed_run() -> None:
     run("orders", 500, full=True)
     sweep = run("orders", 300, full=True)
     sweeping = run("orders", 5, full=True, state="running", finished_at=None)
