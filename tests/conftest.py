@@ -16,11 +16,13 @@ import hypothesis
 import pytest
 from django.db import connection
 from django.db.backends.postgresql.operations import DatabaseOperations
+from pytest_django import Settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from backoffice.service import Service
 from tests import databases, password_hashing, table_clearing
 from tests.sandboxes import Sandbox, SandboxFactory, running
+from tests.team.mail_server import MailServer, run_mail_server
 from webhooks import receiving
 
 # Checks of a change must not depend on chance; HYPOTHESIS_PROFILE=default searches further.
@@ -109,3 +111,13 @@ def service(sandbox: Sandbox) -> Iterator[Service]:
     """A client of the shared sandbox."""
     with sandbox.service() as client:
         yield client
+
+
+@pytest.fixture
+def mail_server(settings: Settings) -> Iterator[MailServer]:
+    """The mail server of the back office, which takes every message."""
+    with run_mail_server() as server:
+        settings.EMAIL_URL, settings.EMAIL_FROM = server.url, "office@clinic.invalid"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
+        settings.SITE_URL = "https://office.invalid"
+        yield server

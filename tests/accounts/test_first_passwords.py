@@ -25,7 +25,7 @@ from tests.accounts.people import (
     sign_in_recently_authenticated,
 )
 from tests.accounts.test_passwords import reset_link, set_new_password
-from tests.team.mail_server import MailServer, run_mail_server
+from tests.team.mail_server import MailServer
 
 pytestmark = pytest.mark.django_db
 CHANGE = "/accounts/password/"
@@ -156,28 +156,24 @@ def test_other_sign_ins_need_no_password_change() -> None:
 
 
 def test_new_account_gets_mailed_link_with_mail_server(
-    client: Client, administrator: User, settings: Settings
+    client: Client, administrator: User, mail_server: MailServer
 ) -> None:
-    with run_mail_server() as post:
-        configure_mail(settings, post)
-        page = client.post(f"{LIST}add/", NORA, follow=True).content.decode()
-        assert "is on its way to nora@clinic.invalid" in page
-        assert send_due() == 1 and post.taken[0]["To"] == "nora@clinic.invalid"
-        nora = Client()
-        set_new_password(nora, reset_link(post))
+    page = client.post(f"{LIST}add/", NORA, follow=True).content.decode()
+    assert "is on its way to nora@clinic.invalid" in page
+    assert send_due() == 1 and mail_server.taken[0]["To"] == "nora@clinic.invalid"
+    nora = Client()
+    set_new_password(nora, reset_link(mail_server))
     log_in(nora, "nora-sample", NEW_PASSWORD)
     assert nora.get("/orders/").status_code == 200
 
 
 def test_new_account_can_request_another_link(
-    client: Client, administrator: User, settings: Settings
+    client: Client, administrator: User, mail_server: MailServer
 ) -> None:
-    with run_mail_server() as post:
-        configure_mail(settings, post)
-        client.post(f"{LIST}add/", NORA)
-        PasswordReset.objects.all().delete()
-        Client().post("/accounts/password/forgotten/", {"email": NORA["email"]})
-        assert send_due() == 1
+    client.post(f"{LIST}add/", NORA)
+    PasswordReset.objects.all().delete()
+    Client().post("/accounts/password/forgotten/", {"email": NORA["email"]})
+    assert send_due() == 1
 
 
 def test_administrator_voids_password_immediately(client: Client, administrator: User) -> None:
@@ -191,15 +187,13 @@ def test_administrator_voids_password_immediately(client: Client, administrator:
 
 
 def test_voided_password_is_reported_to_previous_address(
-    client: Client, administrator: User, settings: Settings
+    client: Client, administrator: User, mail_server: MailServer
 ) -> None:
     user = person("nora-sample", role="clinician", email="before@clinic.invalid")
-    with run_mail_server() as post:
-        configure_mail(settings, post)
-        client.post(f"{LIST}{user.pk}/", {**NORA, "anew": "on"})
-        send_due()
-        bodies = {(one["To"], one["Subject"]): str(one.get_payload()) for one in post.taken}
-        set_new_password(Client(), reset_link(post))
+    client.post(f"{LIST}{user.pk}/", {**NORA, "anew": "on"})
+    send_due()
+    bodies = {(one["To"], one["Subject"]): str(one.get_payload()) for one in mail_server.taken}
+    set_new_password(Client(), reset_link(mail_server))
     link_mail = ("nora@clinic.invalid", "Set your password")
     assert bodies.keys() == {
         link_mail,
@@ -211,15 +205,13 @@ def test_voided_password_is_reported_to_previous_address(
 
 
 def test_changed_address_is_reported_to_previous_address(
-    client: Client, administrator: User, settings: Settings
+    client: Client, administrator: User, mail_server: MailServer
 ) -> None:
     user = person("nora-sample", role="clinician", email="before@clinic.invalid")
-    with run_mail_server() as post:
-        configure_mail(settings, post)
-        client.post(f"{LIST}{user.pk}/", NORA)
-        client.post(f"{LIST}{user.pk}/", NORA)
-        assert send_due() == 1, "the second request changes nothing"
-    message = post.taken[0]
+    client.post(f"{LIST}{user.pk}/", NORA)
+    client.post(f"{LIST}{user.pk}/", NORA)
+    assert send_due() == 1, "the second request changes nothing"
+    message = mail_server.taken[0]
     assert (message["To"], message["Subject"]) == (
         "before@clinic.invalid",
         "Your e-mail address was changed",
@@ -227,14 +219,12 @@ def test_changed_address_is_reported_to_previous_address(
 
 
 def test_link_mail_of_new_account_mentions_no_old_password(
-    client: Client, administrator: User, settings: Settings
+    client: Client, administrator: User, mail_server: MailServer
 ) -> None:
-    with run_mail_server() as post:
-        configure_mail(settings, post)
-        client.post(f"{LIST}add/", NORA)
-        send_due()
-    assert [one["Subject"] for one in post.taken] == ["Set your password"]
-    assert "voided" not in str(post.taken[0].get_payload())
+    client.post(f"{LIST}add/", NORA)
+    send_due()
+    assert [one["Subject"] for one in mail_server.taken] == ["Set your password"]
+    assert "voided" not in str(mail_server.taken[0].get_payload())
 
 
 def test_password_set_by_operator_is_no_first_password(first_password: str) -> None:
@@ -244,9 +234,3 @@ def test_password_set_by_operator_is_no_first_password(first_password: str) -> N
     nora = Client()
     log_in(nora, "nora-sample", NEW_PASSWORD)
     assert nora.get("/orders/").status_code == 200
-
-
-def configure_mail(settings: Settings, post: MailServer) -> None:
-    settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
-    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
-    settings.SITE_URL = "https://office.invalid"

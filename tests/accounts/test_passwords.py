@@ -14,36 +14,26 @@ from django.conf import settings as configured
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
-from pytest_django import Settings
 
 from backoffice.accounts import throttle
 from backoffice.accounts.emails import send_due
 from backoffice.accounts.models import AccountNews, PasswordReset, StaffSession
 from backoffice.audit.models import AuditEntry
 from tests.accounts.people import PASSWORD, add_authenticator_app, code, log_in, person
-from tests.team.mail_server import MailServer, run_mail_server
+from tests.team.mail_server import MailServer
 
 pytestmark = pytest.mark.django_db
 FORGOTTEN_URL = "/accounts/password/forgotten/"
 NEW_PASSWORD = "another made up one 8"
 
 
-@pytest.fixture
-def post(settings: Settings) -> Iterator[MailServer]:
-    with run_mail_server() as post:
-        settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
-        settings.SITE_URL = "https://office.invalid"
-        yield post
-
-
 def request_reset(email: str = "ada@clinic.invalid", **more: Any) -> Any:
     return Client().post(FORGOTTEN_URL, {"email": email}, **more)
 
 
-def reset_link(post: MailServer) -> str:
+def reset_link(mail_server: MailServer) -> str:
     """Return the path of the last mailed link."""
-    bodies = "".join(str(message.get_payload()) for message in post.taken)
+    bodies = "".join(str(message.get_payload()) for message in mail_server.taken)
     found = re.findall(r"https://office\.invalid(/accounts/password/new/\S+)", bodies)
     assert found, bodies
     return str(found[-1])
@@ -57,94 +47,102 @@ def set_new_password(client: Client, path: str, password: str = NEW_PASSWORD) ->
     return client.post(page.redirect_chain[-1][0], form)
 
 
-def test_link_sets_password_once_and_ends_all_sessions(client: Client, post: MailServer) -> None:
+def test_link_sets_password_once_and_ends_all_sessions(
+    client: Client, mail_server: MailServer
+) -> None:
     user = person(email="Ada@clinic.invalid")
     log_in(client)
     assert request_reset()["Location"] == f"{FORGOTTEN_URL}asked/"
     assert send_due() == 1
-    assert post.taken[0]["To"] == "Ada@clinic.invalid"
+    assert mail_server.taken[0]["To"] == "Ada@clinic.invalid"
     stranger = Client()
-    assert "at least 12" in set_new_password(stranger, reset_link(post), "short").content.decode()
-    assert set_new_password(stranger, reset_link(post))["Location"] == "/accounts/login/"
+    assert (
+        "at least 12"
+        in set_new_password(stranger, reset_link(mail_server), "short").content.decode()
+    )
+    assert set_new_password(stranger, reset_link(mail_server))["Location"] == "/accounts/login/"
     assert not StaffSession.objects.filter(user=user).exists()
     assert client.get("/preferences/").status_code == 302
-    assert "no longer works" in set_new_password(Client(), reset_link(post)).content.decode()
+    assert "no longer works" in set_new_password(Client(), reset_link(mail_server)).content.decode()
     assert log_in(stranger, password=PASSWORD).status_code == 200
     assert log_in(stranger, password=NEW_PASSWORD).status_code == 302
     assert AuditEntry.objects.get(object_type="password").reason == "by e-mail"
 
 
-def test_link_uses_site_url_whatever_host_was_requested(post: MailServer) -> None:
+def test_link_uses_site_url_whatever_host_was_requested(mail_server: MailServer) -> None:
     person(email="ada@clinic.invalid")
     forged = {"x-forwarded-host": "evil.example", "x-forwarded-proto": "http"}
     request_reset(headers=forged, HTTP_HOST="localhost")
     send_due()
-    body = str(post.taken[0].get_payload())
+    body = str(mail_server.taken[0].get_payload())
     assert "https://office.invalid/" in body and "evil" not in body and "localhost" not in body
 
 
-def test_reset_does_not_skip_second_factor(client: Client, post: MailServer) -> None:
+def test_reset_does_not_skip_second_factor(client: Client, mail_server: MailServer) -> None:
     person(email="ada@clinic.invalid")
     log_in(client)
     secret = add_authenticator_app(client)
     request_reset()
     send_due()
     owner = Client()
-    set_new_password(owner, reset_link(post))
+    set_new_password(owner, reset_link(mail_server))
     assert owner.get("/preferences/").status_code == 302
     assert log_in(owner, password=NEW_PASSWORD)["Location"] == "/accounts/login/second-factor/"
     owner.post("/accounts/login/second-factor/", {"code": code(secret)})
     assert owner.get("/preferences/").status_code == 200
 
 
-def test_link_expires_after_half_an_hour(post: MailServer) -> None:
+def test_link_expires_after_half_an_hour(mail_server: MailServer) -> None:
     person(email="ada@clinic.invalid")
     request_reset()
     send_due()
     with time_machine.travel(timezone.now() + timedelta(seconds=1801)):
-        assert "no longer works" in set_new_password(Client(), reset_link(post)).content.decode()
+        assert (
+            "no longer works"
+            in set_new_password(Client(), reset_link(mail_server)).content.decode()
+        )
     assert configured.PASSWORD_RESET_TIMEOUT == 1800
 
 
-def test_reset_reveals_no_accounts_and_sends_nothing(post: MailServer) -> None:
+def test_reset_reveals_no_accounts_and_sends_nothing(mail_server: MailServer) -> None:
     person("closed-sample", email="closed@clinic.invalid", is_active=False)
     sso_user = person("sso-sample", email="sso@clinic.invalid")
     sso_user.set_unusable_password()
     sso_user.save()
     for email in ("nobody@clinic.invalid", "closed@clinic.invalid", "sso@clinic.invalid"):
         assert request_reset(email)["Location"] == f"{FORGOTTEN_URL}asked/"
-    assert send_due() == 0 and not post.taken
+    assert send_due() == 0 and not mail_server.taken
     invalid = request_reset("no address")
     assert invalid.status_code == 400 and 'value="no address"' in invalid.content.decode()
 
 
-def test_repeated_reset_requests_send_two_mails(post: MailServer) -> None:
+def test_repeated_reset_requests_send_two_mails(mail_server: MailServer) -> None:
     person(email="ada@clinic.invalid")
     for n in range(6):
         assert request_reset(REMOTE_ADDR=f"198.51.100.{n}").status_code == 302
         send_due()
-    assert len(post.taken) == 2
+    assert len(mail_server.taken) == 2
 
 
-def test_unsent_link_is_retried_later(post: MailServer) -> None:
+def test_unsent_link_is_retried_later(mail_server: MailServer) -> None:
     person(email="ada@clinic.invalid")
-    post.refuse = "451 later"
+    mail_server.refuse = "451 later"
     request_reset()
     assert send_due() == 0
     assert PasswordReset.objects.count() == 1
-    post.refuse = ""
+    mail_server.refuse = ""
     assert send_due() == 0  # not immediately again
     PasswordReset.objects.update(due_at=timezone.now())
     assert send_due() == 1
     assert not PasswordReset.objects.exists()
 
 
-def test_outdated_reset_request_is_deleted(post: MailServer) -> None:
+def test_outdated_reset_request_is_deleted(mail_server: MailServer) -> None:
     person(email="ada@clinic.invalid")
     request_reset()
     PasswordReset.objects.update(asked_at=timezone.now() - timedelta(hours=1))
     assert send_due() == 0
-    assert not PasswordReset.objects.exists() and not post.taken
+    assert not PasswordReset.objects.exists() and not mail_server.taken
 
 
 def test_reset_page_explains_missing_mail_server(client: Client) -> None:
@@ -154,14 +152,14 @@ def test_reset_page_explains_missing_mail_server(client: Client) -> None:
     assert not PasswordReset.objects.exists()
 
 
-def test_owner_can_reset_while_others_guess_passwords(post: MailServer) -> None:
+def test_owner_can_reset_while_others_guess_passwords(mail_server: MailServer) -> None:
     person(email="ada@clinic.invalid")
     while log_in(Client(), password="guess").status_code != 429:
         pass
     request_reset()
     send_due()
     owner = Client()
-    set_new_password(owner, reset_link(post))
+    set_new_password(owner, reset_link(mail_server))
     assert log_in(owner, password=NEW_PASSWORD).status_code == 302
 
 
@@ -194,7 +192,7 @@ def without_audit_table() -> Iterator[None]:
 
 @pytest.mark.parametrize("method", ["changed", "by a link"])
 def test_password_change_fails_without_audit_entry(
-    client: Client, post: MailServer, method: str
+    client: Client, mail_server: MailServer, method: str
 ) -> None:
     user = person(email="ada@clinic.invalid")
     other = Client()
@@ -205,7 +203,7 @@ def test_password_change_fails_without_audit_entry(
     else:
         request_reset()
         send_due()
-        address = client.get(reset_link(post), follow=True).redirect_chain[-1][0]
+        address = client.get(reset_link(mail_server), follow=True).redirect_chain[-1][0]
     form = {"old_password": PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
     client.raise_request_exception = False
     with without_audit_table():
@@ -220,32 +218,32 @@ def test_password_change_fails_without_audit_entry(
     assert AuditEntry.objects.filter(object_type="password", object_ids=[str(user.pk)]).count() == 1
 
 
-def test_link_stays_valid_when_strangers_exhaust_the_limit(post: MailServer) -> None:
+def test_link_stays_valid_when_strangers_exhaust_the_limit(mail_server: MailServer) -> None:
     person(email="ada@clinic.invalid")
     for n in range(9):
         request_reset(REMOTE_ADDR=f"198.51.100.{n}")
         send_due()
     assert request_reset()["Location"] == f"{FORGOTTEN_URL}asked/"
     assert send_due() == 0, "no further link is mailed"
-    assert set_new_password(Client(), reset_link(post))["Location"] == "/accounts/login/", (
+    assert set_new_password(Client(), reset_link(mail_server))["Location"] == "/accounts/login/", (
         "the earlier link still works"
     )
     # However long this goes on, the next link is mailed before the last one expires.
     assert 2 * throttle.RESETS.every <= configured.PASSWORD_RESET_TIMEOUT
 
 
-def test_owner_is_notified_of_password_change(client: Client, post: MailServer) -> None:
+def test_owner_is_notified_of_password_change(client: Client, mail_server: MailServer) -> None:
     person(email="ada@clinic.invalid")
     log_in(client)
     form = {"old_password": PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
     client.post("/accounts/password/", form, REMOTE_ADDR="198.51.100.7")
-    post.refuse = "451 later"
+    mail_server.refuse = "451 later"
     assert send_due() == 0
-    post.refuse = ""
+    mail_server.refuse = ""
     assert send_due() == 0, "not immediately again"
     AccountNews.objects.update(due_at=timezone.now())
     assert send_due() == 1 and not AccountNews.objects.exists()
-    message = post.taken[-1]
+    message = mail_server.taken[-1]
     assert (message["To"], message["Subject"]) == (
         "ada@clinic.invalid",
         "Your password was changed",
@@ -254,7 +252,9 @@ def test_owner_is_notified_of_password_change(client: Client, post: MailServer) 
     assert "ada-sample" in body and "198.51.100.7" in body and NEW_PASSWORD not in body
 
 
-def test_owner_is_notified_of_second_factor_changes(client: Client, post: MailServer) -> None:
+def test_owner_is_notified_of_second_factor_changes(
+    client: Client, mail_server: MailServer
+) -> None:
     user = person(email="ada@clinic.invalid")
     log_in(client)
     add_authenticator_app(client)
@@ -266,7 +266,7 @@ def test_owner_is_notified_of_second_factor_changes(client: Client, post: MailSe
     form = {"action": "take_second_factors", "_selected_action": [user.pk]}
     root.post("/admin/accounts/user/", form)
     send_due()
-    assert [one["Subject"] for one in post.taken] == [
+    assert [one["Subject"] for one in mail_server.taken] == [
         "Authenticator app added",
         "Recovery codes made anew",
         "Authenticator app removed",
@@ -274,9 +274,11 @@ def test_owner_is_notified_of_second_factor_changes(client: Client, post: MailSe
     ]
 
 
-def test_outdated_account_notifications_are_deleted(client: Client, post: MailServer) -> None:
+def test_outdated_account_notifications_are_deleted(
+    client: Client, mail_server: MailServer
+) -> None:
     user = person(email="ada@clinic.invalid")
     old = timezone.now() - timedelta(days=3)
     AccountNews.objects.create(user=user, what="sample", asked_at=old, due_at=old)
     assert send_due() == 0
-    assert not AccountNews.objects.exists() and not post.taken
+    assert not AccountNews.objects.exists() and not mail_server.taken

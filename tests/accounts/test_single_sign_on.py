@@ -24,7 +24,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from tests.accounts.people import add_authenticator_app, log_in, person
 from tests.accounts.provider import CLIENT_ID, CLIENT_SECRET, Provider, new_key, run_provider
-from tests.team.mail_server import MailServer, run_mail_server
+from tests.team.mail_server import MailServer
 
 pytestmark = pytest.mark.django_db
 ADA = {
@@ -54,15 +54,6 @@ def provider(settings: Settings) -> Iterator[Provider]:
         provider.person = dict(ADA)
         provider.allowed_redirect_uri = "http://testserver/accounts/oidc/login/callback/"
         yield provider
-
-
-@pytest.fixture
-def post(settings: Settings) -> Iterator[MailServer]:
-    with run_mail_server() as post:
-        settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
-        settings.SITE_URL = "https://office.invalid"
-        yield post
 
 
 def redirect_target(page: Any) -> str:
@@ -151,7 +142,9 @@ def test_linked_account_rejects_another_identity(client: Client, provider: Provi
     assert refusal.reason == "linked to another identity"
 
 
-def test_link_is_recorded_and_mailed(client: Client, provider: Provider, post: MailServer) -> None:
+def test_link_is_recorded_and_mailed(
+    client: Client, provider: Provider, mail_server: MailServer
+) -> None:
     user = person(email="ada@clinic.invalid", role="clinician")
     sign_in(client)
     sign_in(Client())  # The link exists by now: no new entry and no new mail.
@@ -159,12 +152,12 @@ def test_link_is_recorded_and_mailed(client: Client, provider: Provider, post: M
     assert entry.object_ids == [str(user.pk)]
     assert entry.after == {"single sign-on": "linked to sample-7"}
     assert emails.send_due() == 1
-    (mail,) = post.taken
+    (mail,) = mail_server.taken
     assert (mail["To"], mail["Subject"]) == ("ada@clinic.invalid", single_sign_on.LINKED)
 
 
 def test_administrator_unlinks_and_another_identity_can_link(
-    client: Client, provider: Provider, post: MailServer
+    client: Client, provider: Provider, mail_server: MailServer
 ) -> None:
     user = person(email="ada@clinic.invalid", role="clinician")
     sign_in(client)
@@ -178,7 +171,7 @@ def test_administrator_unlinks_and_another_identity_can_link(
     sign_in(client)
     assert SocialAccount.objects.get(user=user).uid == "sample-8" and is_inside(client)
     assert emails.send_due() == 3
-    subjects = [mail["Subject"] for mail in post.taken]
+    subjects = [mail["Subject"] for mail in mail_server.taken]
     assert subjects == [single_sign_on.LINKED, single_sign_on.UNLINKED, single_sign_on.LINKED]
 
 

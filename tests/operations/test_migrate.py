@@ -127,10 +127,11 @@ def test_invalid_index_is_removed_and_rebuilt() -> None:
     assert run_query(SELECT_INDEX_VALIDITY)[0]
 
 
-WAITING_FOR_ADVISORY_LOCK = (
-    "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
-    " WHERE l.locktype = 'advisory' AND NOT l.granted AND d.datname = current_database()"
+LOCK_TRIES = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND query LIKE 'SELECT pg_try_advisory_lock%' AND pid <> pg_backend_pid()"
 )
+"""Counts connections whose latest statement tried to take an advisory lock."""
 
 
 def test_second_migration_waits_for_first() -> None:
@@ -138,10 +139,12 @@ def test_second_migration_waits_for_first() -> None:
         other.execute("SELECT pg_advisory_lock(%s)", [migrate.ONE_AT_A_TIME])
         thread = threading.Thread(target=run_migrate)
         thread.start()
-        wait_until(lambda: run_query(WAITING_FOR_ADVISORY_LOCK)[0], 60, "it waits for the other")
-        assert not has_later_column()
-        other.execute("SELECT pg_advisory_unlock(%s)", [migrate.ONE_AT_A_TIME])
-        thread.join()
+        try:
+            wait_until(lambda: run_query(LOCK_TRIES)[0], 60, "it tries to take the lock")
+            assert not has_later_column()
+        finally:
+            other.execute("SELECT pg_advisory_unlock(%s)", [migrate.ONE_AT_A_TIME])
+            thread.join()
     assert has_later_column()
 
 

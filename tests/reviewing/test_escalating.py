@@ -11,7 +11,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.team.emails import send_due
@@ -22,7 +21,7 @@ from orders.results.escalation import escalate_criticals
 from orders.tasks import notify_staff
 from tests.api.rows import staff
 from tests.reviewing.rows import Line, make_order, receive_result, uid
-from tests.team.mail_server import run_mail_server
+from tests.team.mail_server import MailServer
 
 pytestmark = pytest.mark.django_db
 
@@ -149,19 +148,15 @@ def test_earlier_notifications_are_found_by_an_index(people: dict[str, User]) ->
     assert "notification_critical" in plan, plan
 
 
-def test_escalation_e_mail_names_nobody(settings: Settings, people: dict[str, User]) -> None:
+def test_escalation_e_mail_names_nobody(mail_server: MailServer, people: dict[str, User]) -> None:
     people["anna"].email = "anna@clinic.invalid"
     people["anna"].save()
-    with run_mail_server() as post:
-        settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
-        settings.SITE_URL = "https://office.invalid"
-        make_critical_result()
-        escalate_criticals()
-        past = timezone.now() - timedelta(seconds=1)
-        Notification.objects.exclude(mail_due_at=None).update(mail_due_at=past)
-        assert send_due() == 1
-        (mail,) = post.taken
+    make_critical_result()
+    escalate_criticals()
+    past = timezone.now() - timedelta(seconds=1)
+    Notification.objects.exclude(mail_due_at=None).update(mail_due_at=past)
+    assert send_due() == 1
+    (mail,) = mail_server.taken
     assert mail["Subject"] == "A critical result waits for somebody to acknowledge it"
     body = str(mail.get_payload())
     assert "Maria" not in body and "Potassium" not in body and str(uid("order", 1)) not in body

@@ -28,7 +28,7 @@ class MailServer:
 
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
-        post: MailServer = self.server.post  # type: ignore[attr-defined]
+        mail_server: MailServer = self.server.mail_server  # type: ignore[attr-defined]
         self._send("220 made-up mail server")
         for line in self.rfile:
             word = line[:4].upper().strip()
@@ -36,8 +36,8 @@ class _Handler(socketserver.StreamRequestHandler):
                 self._send("250-at your service\r\n250 AUTH PLAIN")
             elif word == b"AUTH":
                 self._send("235 welcome")
-            elif word == b"RCPT" and post.refuse:
-                self._send(post.refuse)
+            elif word == b"RCPT" and mail_server.refuse:
+                self._send(mail_server.refuse)
             elif word == b"DATA":
                 self._send("354 go on")
                 body = b""
@@ -45,9 +45,9 @@ class _Handler(socketserver.StreamRequestHandler):
                     if part == b".\r\n":
                         break
                     body += part
-                post.taken.append(message_from_bytes(body))
-                post.has_message.set()
-                if post.hold_response is not None and not post.hold_response.wait(30):
+                mail_server.taken.append(message_from_bytes(body))
+                mail_server.has_message.set()
+                if mail_server.hold_response is not None and not mail_server.hold_response.wait(30):
                     return
                 with contextlib.suppress(OSError):
                     self._send("250 taken")
@@ -68,13 +68,13 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextlib.contextmanager
 def run_mail_server() -> Iterator[MailServer]:
-    post = MailServer()
+    mail_server = MailServer()
     with _Server(("127.0.0.1", 0), _Handler) as server:
-        server.post = post  # type: ignore[attr-defined]
-        post.port = server.server_address[1]
+        server.mail_server = mail_server  # type: ignore[attr-defined]
+        mail_server.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
-            yield post
+            yield mail_server
         finally:
             server.shutdown()

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -22,16 +21,7 @@ from backoffice.team.emails import MAX_ATTEMPTS, MAX_LINES, send_due
 from backoffice.team.models import MailChoice, Notification
 from tests.api.rows import patient, staff
 from tests.team.forms import ORDER
-from tests.team.mail_server import MailServer, run_mail_server
-
-
-@pytest.fixture
-def mail_server(settings: Settings) -> Iterator[MailServer]:
-    with run_mail_server() as mail_server:
-        settings.EMAIL_URL, settings.EMAIL_FROM = mail_server.url, "office@clinic.invalid"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
-        settings.SITE_URL = "https://office.invalid"
-        yield mail_server
+from tests.team.mail_server import MailServer
 
 
 def person(name: str = "ana", role: str = "front desk") -> User:
