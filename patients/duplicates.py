@@ -7,7 +7,7 @@ own index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from difflib import SequenceMatcher
@@ -17,8 +17,8 @@ from uuid import UUID
 from backoffice.core.phone_numbers import e164_or_unchanged
 from backoffice.core.prepared_queries import array
 from patients.identity_comparison import Agreement, compare_name_parts
-from patients.models import Patient
-from patients.search_keys import phone_key, words
+from patients.models import Demographics, DifferentPeople, Patient
+from patients.search_keys import parse_birth_date, phone_key, words
 
 MAX_CANDIDATES: Final = 5
 MAX_COMPARED: Final = 200
@@ -37,6 +37,27 @@ class TypedPerson:
     phone_number: str = ""
     email: str = ""
 
+    @classmethod
+    def from_form(cls, data: Mapping[str, str]) -> TypedPerson:
+        """Return the person whose details are in the data of a form."""
+        return cls(
+            first_name=data.get("first_name", "")[:100],
+            last_name=data.get("last_name", "")[:100],
+            dob=parse_birth_date(data.get("dob", "")[:40]),
+            phone_number=data.get("phone_number", "")[:40],
+            email=data.get("email", "")[:200],
+        )
+
+    @classmethod
+    def from_record(cls, person: Demographics | Patient) -> TypedPerson:
+        return cls(
+            first_name=person.first_name,
+            last_name=person.last_name,
+            dob=person.dob,
+            phone_number=person.phone_number,
+            email=person.email,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class DuplicateCandidate:
@@ -47,11 +68,12 @@ class DuplicateCandidate:
 
 
 def find_duplicate_candidates(
-    typed: TypedPerson, excluded: Iterable[UUID] = ()
+    typed: TypedPerson, patient_id: UUID | None = None
 ) -> list[DuplicateCandidate]:
     """Return the patients who may be the same person, most reasons first.
 
-    `excluded`: patients who are not candidates.
+    `patient_id`: the patient with these details, if there is one. Neither this patient nor those
+    who were declared to be different people are candidates.
     """
     phone = phone_key(e164_or_unchanged(typed.phone_number))[:PHONE_DIGITS]
     email = typed.email.replace("\0", "").strip().lower()
@@ -64,6 +86,9 @@ def find_duplicate_candidates(
         conditions.append("lower(email) = %(email)s")
     if not conditions:
         return []
+    excluded = (
+        {patient_id} | DifferentPeople.different_from(patient_id) if patient_id else set[UUID]()
+    )
     values = {"dob": typed.dob, "phone": f"{phone}%", "email": email, "excluded": array(excluded)}
     statement = " UNION ALL ".join(_CANDIDATES.format(condition=sql) for sql in conditions)
     people = {person.pk: person for person in Patient.objects.raw(statement, values)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -23,6 +22,7 @@ from labs.lab_tests.commands import (
 )
 from labs.lab_tests.forms import NewTestForm, ReasonForm, RenameForm
 from labs.models import Lab, LabTest, Marker
+from labs.search_texts import clean_search_text
 
 METHODS = ("GET", "HEAD", "POST")
 MAX_FOUND = 30
@@ -145,9 +145,7 @@ def _create_command(form: NewTestForm) -> CreateLabTest:
 
 def _marker_context(form: NewTestForm, text: str) -> dict[str, object]:
     """Return the chosen markers, and the first other ones that match the search text."""
-    if "\x00" in text:
-        raise BadRequest("A search holds letters.")
-    text, chosen = text.strip()[:100], form.chosen()
+    text, chosen = clean_search_text(text), form.chosen()
     others = Marker.objects.orderable_at(form.lab).exclude(pk__in=[marker.pk for marker in chosen])
     found = others.matching(text).order_by("name", "id")[:MAX_FOUND]
     return {"lab": form.lab, "find": text, "chosen": chosen, "markers": list(found)}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from uuid import UUID
+from collections.abc import Sequence
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -13,9 +12,7 @@ from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_list
 from backoffice.core.urls import parse_uuid
 from patients.duplicates import DuplicateCandidate, TypedPerson, find_duplicate_candidates
-from patients.models import Demographics, DifferentPeople, Patient
 from patients.registration_forms import PersonForm, RegisterForm
-from patients.search_keys import parse_birth_date
 
 
 @requires("patients.view", "patients.change")
@@ -27,9 +24,7 @@ def duplicates(request: HttpRequest) -> HttpResponse:
     """
     form = PersonForm(request.POST)
     patient_id = parse_uuid(request.POST.get("patient", ""))
-    candidates = find_duplicate_candidates(
-        typed_person(request.POST), excluded_candidates(patient_id) if patient_id else ()
-    )
+    candidates = find_duplicate_candidates(TypedPerson.from_form(request.POST), patient_id)
     audit_duplicates(request, candidates)
     return render(request, "patients/_duplicates.html", duplicates_context(form, candidates))
 
@@ -47,42 +42,10 @@ def duplicates_context(
     return {"candidates": candidates, "not_same": ticked, "unshown": unshown}
 
 
-def typed_person(data: Mapping[str, str]) -> TypedPerson:
-    """Return the person whose details are in form data."""
-    return TypedPerson(
-        first_name=data.get("first_name", "")[:100],
-        last_name=data.get("last_name", "")[:100],
-        dob=parse_birth_date(data.get("dob", "")[:40]),
-        phone_number=data.get("phone_number", "")[:40],
-        email=data.get("email", "")[:200],
-    )
-
-
-def stored_person(person: Demographics | Patient) -> TypedPerson:
-    """Return the details of a stored person for the search for duplicates."""
-    return TypedPerson(
-        first_name=person.first_name,
-        last_name=person.last_name,
-        dob=person.dob,
-        phone_number=person.phone_number,
-        email=person.email,
-    )
-
-
-def duplicates_of(person: Demographics | Patient) -> list[DuplicateCandidate]:
-    """Return the possible duplicates of a stored person."""
-    return find_duplicate_candidates(stored_person(person), excluded_candidates(person.pk))
-
-
-def excluded_candidates(patient_id: UUID) -> set[UUID]:
-    """Return the patients that are no candidates: this one, and those declared to be different."""
-    return {patient_id} | DifferentPeople.different_from(patient_id)
-
-
 def unshown_duplicates(form: RegisterForm) -> list[DuplicateCandidate]:
     """Return the possible duplicates that were not on the submitted page."""
     shown_ids = {*form.shown_ids(), *form.not_same()}
-    candidates = find_duplicate_candidates(typed_person(form.data))
+    candidates = find_duplicate_candidates(TypedPerson.from_form(form.data))
     return [candidate for candidate in candidates if candidate.person.pk not in shown_ids]
 
 

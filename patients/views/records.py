@@ -21,11 +21,12 @@ from backoffice.core.prepared_queries import prepared
 from backoffice.mirror.models import AS_RECEIVED
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from patients.actions import patient_actions
+from patients.duplicates import DuplicateCandidate, TypedPerson, find_duplicate_candidates
 from patients.models import Demographics, DifferentPeople, Insurance, Patient
 from patients.patient_page import patient_page_context
 from patients.sources import sources_of
 from patients.transactions import group_by_transaction
-from patients.views.duplicates import audit_duplicates, duplicates_of
+from patients.views.duplicates import audit_duplicates
 
 ORDERS_SHOWN: Final = 10
 """Most orders on the overview, open ones first. The orders tab has all of them."""
@@ -51,7 +52,10 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     shown_orders = orders[:ORDERS_SHOWN]
     record_view(request, "patient", [patient.pk], [patient.pk])
     may_change = may(request.user, "patients.change")
-    duplicates = duplicates_of(person) if person is not None else []
+    duplicates: list[DuplicateCandidate] = []
+    if person is not None:
+        details = TypedPerson.from_record(person)
+        duplicates = find_duplicate_candidates(details, person.pk)
     audit_duplicates(request, duplicates)
     context = {
         **page,

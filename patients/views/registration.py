@@ -26,7 +26,7 @@ from patients.commands.insurance import (
     current_insurance_digest,
 )
 from patients.commands.patients import DETAILS_CHANGED, home_address, insured_person
-from patients.duplicates import find_duplicate_candidates
+from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Connection, Demographics, Patient
 from patients.person_record import person_body, record_digest
 from patients.registration_forms import (
@@ -40,9 +40,6 @@ from patients.registration_forms import (
 from patients.views.duplicates import (
     audit_duplicates,
     duplicates_context,
-    excluded_candidates,
-    stored_person,
-    typed_person,
     unshown_duplicates,
 )
 from patients.views.payors import payor_context
@@ -389,10 +386,11 @@ def _page(
         context |= {"patient": patient, "person": person}
     data = form.data
     if isinstance(form, PersonForm) and (data or person is not None):
-        typed = typed_person(data) if data or person is None else stored_person(person)
-        candidates = find_duplicate_candidates(
-            typed, excluded_candidates(patient.pk) if patient else ()
-        )
+        if data or person is None:
+            typed = TypedPerson.from_form(data)
+        else:
+            typed = TypedPerson.from_record(person)
+        candidates = find_duplicate_candidates(typed, patient.pk if patient else None)
         audit_duplicates(request, candidates)
         context |= duplicates_context(form, candidates)
     if data and isinstance(form, InsuranceForm):

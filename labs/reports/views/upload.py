@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.core.exceptions import BadRequest, TooManyFilesSent
+from django.core.exceptions import TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -24,6 +24,7 @@ from backoffice.core.encryption.url_tokens import (
 from labs.reports import intake
 from labs.reports.forms import UploadForm
 from labs.reports.intake import MemoryOnlyHandler, SizeLimitHandler, UploadRejected
+from labs.search_texts import clean_search_text
 from patients.models import Demographics, Patient
 
 MAX_PATIENTS: Final = 20
@@ -42,9 +43,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     """Choose the patient of the report, with the same search as the patient list."""
     if request.method == "POST":
         return redirect_to_list(request, request.path, WORDS)
-    text = decrypted_query(request.GET, WORDS).get("q", "").strip()[:100]
-    if "\x00" in text:
-        raise BadRequest("A search holds letters.")
+    text = clean_search_text(decrypted_query(request.GET, WORDS).get("q", ""))
     patients: list[Patient] = []
     if text:
         rows = Patient.objects.matching(text).defer("record", "content_hash")

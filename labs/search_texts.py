@@ -1,0 +1,20 @@
+"""The text of a search box."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.core.exceptions import BadRequest
+
+MAX_LENGTH: Final = 100
+
+
+def clean_search_text(text: str) -> str:
+    """Return the text without spaces around it, at most 100 characters.
+
+    Raises BadRequest for a null character, which PostgreSQL text cannot have.
+    """
+    text = text.strip()[:MAX_LENGTH]
+    if "\x00" in text:
+        raise BadRequest("A search holds letters.")
+    return text
