@@ -112,10 +112,10 @@ class BaseAPIView(APIView):
             return TooManyRequests(wait)  # not audited, so that nobody can flood the audit trail
         refused = exc.__cause__
         if isinstance(refused, tokens.TokenRefused):
-            known = [refused.token.key_id] if refused.token else []
+            key_ids = [refused.token.key_id] if refused.token else []
             try:
                 record_entry(
-                    request, "login", "token", ids=known, outcome="refused", reason=str(refused)
+                    request, "login", "token", ids=key_ids, outcome="refused", reason=str(refused)
                 )
             except AuditUnavailable as unavailable:
                 return unavailable

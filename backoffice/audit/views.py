@@ -77,7 +77,7 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
         row = AuditEntry.objects.select_related("actor").get(pk=entry_id)
     except (AuditEntry.DoesNotExist, OverflowError) as error:
         raise Http404 from error
-    beside = list(AuditEntry.objects.of_same_request(row)[:MAX_SHOWN])
+    related = list(AuditEntry.objects.of_same_request(row)[:MAX_SHOWN])
     patients = row.patient_ids[:MAX_SHOWN]
     record_view(
         request,
@@ -98,7 +98,7 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
         "patients": patients,
         "shown": MAX_SHOWN,
         "differences": _differences(row),
-        "beside": beside,
+        "beside": related,
         "columns": entry_list.COLUMNS[:6],
         "seal": AuditSeal.objects.of_entry(row.pk),
     }

@@ -380,13 +380,13 @@ def test_home() -> Path:
 
 def proofs(kind: str, names: list[str]) -> int:
     """Run each `tests/<kind>/<name>.py` in order and return the worst exit code."""
-    known = PROOFS[kind]
+    all_names = PROOFS[kind]
     for name in names:
-        if name not in known:
-            raise LauncherError(f"There is no {kind} {name!r}; there are {', '.join(known)}.")
+        if name not in all_names:
+            raise LauncherError(f"There is no {kind} {name!r}; there are {', '.join(all_names)}.")
     worst = 0
     _make_static_folder()
-    for name in names or known:
+    for name in names or all_names:
         if kind == "bench":
             (ROOT / "var" / "bench" / f"{name}.json").unlink(missing_ok=True)
         # Test data takes minutes to create, so the servers of this benchmark keep theirs.
@@ -399,7 +399,7 @@ def proofs(kind: str, names: list[str]) -> int:
                 worst, run_in_foreground([PYTHON, "-m", module], throwaway_environment(servers))
             )
     if kind == "bench" and len(names) != 1:
-        run_in_foreground([PYTHON, "-m", "tests.bench.table", *(names or known)], os.environ)
+        run_in_foreground([PYTHON, "-m", "tests.bench.table", *(names or all_names)], os.environ)
     return worst
 
 

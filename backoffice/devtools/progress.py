@@ -58,8 +58,8 @@ class Run:
         if self.state == "due":
             return f"{self.resource} waits"
         # A list that grows during the sync may have more rows than its first page announced.
-        known = self.total if self.total and self.total >= self.fetched else None
-        return f"{self.resource} {self.fetched:,}" + (f" of {known:,}" if known else "")
+        expected = self.total if self.total and self.total >= self.fetched else None
+        return f"{self.resource} {self.fetched:,}" + (f" of {expected:,}" if expected else "")
 
 
 @dataclass(frozen=True)

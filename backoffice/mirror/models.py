@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from django.db import models
 from django.db.models.functions import Now
@@ -58,6 +58,15 @@ class MirrorModel(FastModel):
             return self.record
 
 
+class UnreadRecordQuerySet(models.QuerySet["UnreadRecord"]):
+    def without_record(self) -> Self:
+        """Do not read the records themselves: they are long and encrypted."""
+        return self.defer("record")
+
+    def last_seen_first(self) -> Self:
+        return self.order_by("-last_seen", "-id")
+
+
 class UnreadRecord(models.Model):
     """A record that could not be read into columns, or only in part; it is saved whole."""
 
@@ -74,14 +83,21 @@ class UnreadRecord(models.Model):
     first_seen = models.DateTimeField(db_default=Now())
     last_seen = models.DateTimeField(db_default=Now())
 
+    objects = UnreadRecordQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["resource", "key"], name="unread_record_once")
         ]
 
 
+class DriftQuerySet(models.QuerySet["Drift"]):
+    def newest_first(self) -> Self:
+        return self.order_by("-found_at", "-id")
+
+
 class Drift(models.Model):
-    """A difference between mirror and service that a sweep found, or an unexpected change."""
+    """A difference between mirror and service, or an unexpected change of a record."""
 
     class Kind(models.TextChoices):
         MISSING_LOCAL = "missing_local", "Was missing here"
@@ -100,6 +116,8 @@ class Drift(models.Model):
     kind = models.CharField(max_length=20, choices=Kind)
     detail = models.TextField(default="", blank=True)
     found_at = models.DateTimeField(db_default=Now())
+
+    objects = DriftQuerySet.as_manager()
 
     class Meta:
         indexes = [models.Index(fields=["-found_at"], name="drift_latest")]

@@ -112,10 +112,10 @@ def read(longest_transaction: float = LONG_TRANSACTION_SECONDS) -> Status:
         "audit": {"findings": _audit_findings()},
     }
     late = [
-        f"{vocabulary.LISTS.get(one.resource, one.resource)} "
-        f"({'everything' if one.full else 'changes'})"
-        for one in lists
-        if one.late(now)
+        f"{vocabulary.LISTS.get(synced_list.resource, synced_list.resource)} "
+        f"({'everything' if synced_list.full else 'changes'})"
+        for synced_list in lists
+        if synced_list.is_late(now)
     ]
     reasons = _reasons(figures, late, postgres.unsafe_log_settings(), longest_transaction)
     return Status(now, figures, list(reasons))
@@ -187,11 +187,11 @@ def _sync(lists: list[sync_health.SyncedListHealth], now: datetime) -> dict[str,
     as_of = sync_health.data_as_of(lists)
     return {
         "lists": len(lists),
-        "late": sum(one.late(now) for one in lists),
+        "late": sum(synced_list.is_late(now) for synced_list in lists),
         "another_team": any(
-            one.latest.error.startswith(service_team.ANOTHER_TEAM) for one in lists
+            synced_list.latest.error.startswith(service_team.ANOTHER_TEAM) for synced_list in lists
         ),
-        "failed": sum(one.latest.state == SyncRun.State.FAILED for one in lists),
+        "failed": sum(synced_list.latest.state == SyncRun.State.FAILED for synced_list in lists),
         "data_age_seconds": (now - as_of).total_seconds() if as_of else None,
     }
 

@@ -95,7 +95,7 @@ class Pause:
     changes_after: datetime
     changes_before: datetime
     longest: timedelta
-    known_since: datetime
+    history_since: datetime
 
     @property
     def length(self) -> timedelta:
@@ -103,8 +103,8 @@ class Pause:
 
     @property
     def is_unusual(self) -> bool:
-        known = self.began - self.known_since >= MIN_AGE
-        return known and self.length > max(MIN_UNUSUAL_PAUSE, UNUSUAL_FACTOR * self.longest)
+        has_history = self.began - self.history_since >= MIN_AGE
+        return has_history and self.length > max(MIN_UNUSUAL_PAUSE, UNUSUAL_FACTOR * self.longest)
 
 
 def read() -> SyncWatch:

@@ -80,29 +80,29 @@ class SyncedListHealth:
     resource: str
     full: bool
     latest: SyncRun
-    success: SyncRun | None
+    latest_done: SyncRun | None
     expected_since: datetime
     """When the first of these runs was created."""
 
     @property
     def as_of(self) -> datetime | None:
         """The time as of which these records are current; None without a completed run."""
-        if self.success is None:
+        if self.latest_done is None:
             return None
-        return self.success.started_at or self.success.created_at
+        return self.latest_done.started_at or self.latest_done.created_at
 
-    def late(self, now: datetime) -> bool:
+    def is_late(self, now: datetime) -> bool:
         """Return whether three intervals have passed since the latest completed run began.
 
         An open run makes no difference, because a run that keeps failing stays open.
         """
-        return now - (self.as_of or self.expected_since) > 3 * self.every + GRACE
+        return now - (self.as_of or self.expected_since) > 3 * self.interval + GRACE
 
     @property
-    def every(self) -> timedelta:
+    def interval(self) -> timedelta:
         """The interval between two runs.
 
-        It repeats the `every` of the synced lists, because this module may not import their apps.
+        It repeats that of the synced lists, because this module may not import their apps.
         """
         intervals = {
             ("orders", False): timedelta(seconds=settings.SYNC_ORDERS_SECONDS),
@@ -134,8 +134,8 @@ def list_health() -> list[SyncedListHealth]:
     ids = {pk for _, _, *run_ids, _ in rows for pk in run_ids if pk is not None}
     runs = SyncRun.objects.in_bulk(ids)
     return [
-        SyncedListHealth(resource, full, runs[latest], runs.get(success or 0), since)
-        for resource, full, latest, success, since in rows
+        SyncedListHealth(resource, full, runs[latest], runs.get(latest_done or 0), since)
+        for resource, full, latest, latest_done, since in rows
     ]
 
 

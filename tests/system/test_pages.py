@@ -59,10 +59,10 @@ def test_each_list_shows_its_latest_and_last_completed_run() -> None:
     latest = run("orders", 1, state="running", finished_at=None)
     only = run("labs", 60, full=True, state="failed", error="The list repeats itself.")
     labs, changes, everything = sync_health.list_health()
-    assert (changes.latest, changes.success, changes.full) == (latest, success, False)
-    assert (everything.latest, everything.success, everything.full) == (sweeping, sweep, True)
+    assert (changes.latest, changes.latest_done, changes.full) == (latest, success, False)
+    assert (everything.latest, everything.latest_done, everything.full) == (sweeping, sweep, True)
     assert changes.as_of == success.started_at
-    assert (labs.latest, labs.success, labs.as_of) == (only, None, None)
+    assert (labs.latest, labs.latest_done, labs.as_of) == (only, None, None)
 
 
 def test_data_is_as_old_as_the_oldest_list() -> None:
@@ -94,9 +94,9 @@ def test_late_is_three_rounds_without_a_complete_run(
     resource: str, full: bool, minutes: int, late: bool
 ) -> None:
     run(resource, minutes, full=full)
-    assert [walk.late(NOW) for walk in sync_health.list_health()] == [late]
+    assert [walk.is_late(NOW) for walk in sync_health.list_health()] == [late]
     run(resource, 1, full=full, state="running", finished_at=None)
-    assert [walk.late(NOW) for walk in sync_health.list_health()] == [late]
+    assert [walk.is_late(NOW) for walk in sync_health.list_health()] == [late]
 
 
 @pytest.mark.parametrize("synced_list", SYNCED_LISTS, ids=lambda one: f"{one.resource}-{one.full}")
@@ -109,14 +109,14 @@ def test_what_is_told_of_a_list_is_how_often_it_is_read(
     for number, name in enumerate(names, 2):
         setattr(settings, name, number)
     run(synced_list.resource, 1, full=synced_list.full)
-    assert [walk.every for walk in sync_health.list_health()] == [synced_list.interval()]
+    assert [walk.interval for walk in sync_health.list_health()] == [synced_list.interval()]
 
 
 @pytest.mark.parametrize("state", ["due", "running", "failed"])
 def test_a_list_that_never_came_to_its_end_is_late_too(state: str) -> None:
     run("pulls", 50, full=True, state="failed")
     run("pulls", 1, full=True, state=state, finished_at=None, attempts=3)
-    assert [walk.late(NOW) for walk in sync_health.list_health()] == [True]
+    assert [walk.is_late(NOW) for walk in sync_health.list_health()] == [True]
 
 
 def test_a_list_that_keeps_failing_is_late_and_says_why(client: Client) -> None:

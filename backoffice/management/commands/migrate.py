@@ -129,7 +129,7 @@ class Command(migrate.Command):
 
     def _migrate_with_retries(self, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         tries, pause = options["tries"], options["pause"]
-        for left in reversed(range(tries)):
+        for tries_left in reversed(range(tries)):
             self._drop_invalid_indexes()
             try:
                 super().handle(*args, **options)
@@ -138,7 +138,7 @@ class Command(migrate.Command):
             except OperationalError as error:
                 if not isinstance(error.__cause__, errors.LockNotAvailable):
                     raise
-                if not left:
+                if not tries_left:
                     raise CommandError(
                         f"A table stayed locked through {tries} tries of {self.lock_timeout}:"
                         " end what holds it (pg_stat_activity), and run this again."

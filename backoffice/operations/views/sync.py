@@ -34,9 +34,9 @@ def health(request: HttpRequest) -> HttpResponse:
     lists = sync_health.list_health()
     rows = [_row(synced_list, now) for synced_list in lists]
     lookups = sync_health.lookups()
-    drifts = list(Drift.objects.order_by("-found_at", "-id")[: LATEST + 1])
+    drifts = list(Drift.objects.newest_first()[: LATEST + 1])
     unknown = unknown_values.latest(LATEST + 1)
-    unread = list(UnreadRecord.objects.defer("record").order_by("-last_seen", "-id")[: LATEST + 1])
+    unread = list(UnreadRecord.objects.without_record().last_seen_first()[: LATEST + 1])
     context = {
         "as_of": sync_health.data_as_of(lists),
         "rows": rows,
@@ -61,9 +61,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     resource = request.GET.get("resource", "")[:40]
     if "\x00" in resource:
         raise BadRequest("There is no such list.")
-    rows = SyncRun.objects.all()
-    if resource:
-        rows = rows.filter(resource=resource)
+    rows = SyncRun.objects.filter(resource=resource) if resource else SyncRun.objects.all()
     page = fetch_page(rows, NEWEST_FIRST, size=SIZE, **page_position(request))
     now = timezone.now()
     context = {
@@ -86,7 +84,7 @@ def drift(request: HttpRequest) -> HttpResponse:
 @require_safe
 def unread(request: HttpRequest) -> HttpResponse:
     """List records that could not be read into columns, last seen first."""
-    rows = UnreadRecord.objects.defer("record")
+    rows = UnreadRecord.objects.without_record()
     page = fetch_page(rows, LAST_SEEN, size=SIZE, **page_position(request))
     return render(request, "system/unread.html", {"page": page})
 
@@ -98,8 +96,8 @@ def _row(synced_list: sync_health.SyncedListHealth, now: datetime) -> dict[str, 
         "name": f"{vocabulary.LISTS.get(synced_list.resource, synced_list.resource)} ({scope})",
         "scope": scope,
         "as_of": synced_list.as_of,
-        "late": synced_list.late(now),
-        "every": _format_duration(synced_list.every.total_seconds()),
+        "late": synced_list.is_late(now),
+        "every": _format_duration(synced_list.interval.total_seconds()),
     }
 
 
