@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 from django.contrib.admin import register
 from django.db.models import QuerySet
@@ -87,11 +89,11 @@ class ResultAdmin(RecordAdmin):
     list_display = ("order_id", "status", "interpretation", "returned", "missing", "as_of")
     search_hint = "The order’s full ID"
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Result]:
         rows = super().get_queryset(request).select_related("order")
         return rows.defer("record", "content_hash", "order__record", "order__content_hash")
 
-    def patients_of(self, rows: Any) -> list[Any]:
+    def patients_of(self, rows: Iterable[Result]) -> list[UUID | None]:
         return [row.order.user_id if row.order else None for row in rows]
 
     def reasons(self, row: Any) -> LookupKeys:

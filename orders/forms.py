@@ -9,8 +9,10 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django import forms
+from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 
+from backoffice.accounts.models import User
 from backoffice.core import prepared_queries, vocabulary
 from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.pages.lists.fields import (
@@ -47,7 +49,7 @@ class UuidsField(forms.Field):
 
     widget = forms.TextInput
 
-    def clean(self, value: Any) -> list[UUID]:
+    def clean(self, value: object) -> list[UUID]:
         parts = str(value or "").replace(",", " ").split()
         try:
             return [UUID(item) for item in parts]
@@ -63,7 +65,7 @@ class RepeatedText(forms.TextInput):
         return " ".join(value for value in values if value)
 
 
-_OFFERED: Final = """
+_CHOICES_SQL: Final = """
 SELECT ARRAY(
  SELECT ARRAY[id::text, coalesce(nullif(trim(first_name || ' ' || last_name), ''), username)]
  FROM accounts_user
@@ -73,10 +75,10 @@ SELECT ARRAY(
 """
 
 
-def _offered() -> dict[str, list[tuple[str, str]]]:
+def _assignees_and_labs() -> dict[str, list[tuple[str, str]]]:
     """Return the choices of assignees and labs, by one query."""
     with prepared_queries.cursor() as cursor:
-        cursor.execute(_OFFERED)
+        cursor.execute(_CHOICES_SQL)
         people, labs = cursor.fetchone()
     return {
         "assigned": [(ME, "Me"), (NOBODY, "Nobody"), *map(tuple, people)],
@@ -84,12 +86,14 @@ def _offered() -> dict[str, list[tuple[str, str]]]:
     }
 
 
-def _of(name: str, read: Callable[[], dict[str, list[tuple[str, str]]]]) -> list[tuple[str, str]]:
+def _choices(
+    name: str, read: Callable[[], dict[str, list[tuple[str, str]]]]
+) -> list[tuple[str, str]]:
     return read()[name]
 
 
 class AssignedField(DeferredChoiceField):
-    def valid_value(self, value: Any) -> bool:
+    def valid_value(self, value: object) -> bool:
         text = str(value)
         return text in (ME, NOBODY) or (text.isascii() and text.isdigit() and len(text) < 10)
 
@@ -156,15 +160,20 @@ class OrderFilters(FilterForm):
     )  # fmt: skip
 
     def __init__(
-        self, data: Any = None, *, by_name: bool, sees_results: bool, user: Any = None
+        self,
+        data: Any = None,
+        *,
+        by_name: bool,
+        sees_results: bool,
+        user: User | AnonymousUser | None = None,
     ) -> None:
         super().__init__(data, by_name=by_name)
         self.user = user
-        read = cache(_offered)
+        read = cache(_assignees_and_labs)
         for name in ("assigned", "lab"):
             field = self.fields[name]
             assert isinstance(field, DeferredChoiceField)
-            field.offer(partial(_of, name, read))
+            field.offer(partial(_choices, name, read))
         if not by_name:
             names = ("patient_name", "shipping_recipient_name")
             self.hidden |= dict.fromkeys(names, "who a patient is")

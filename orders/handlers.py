@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -168,7 +167,7 @@ def handle_critical_results(events: Sequence[ReceivedEvent]) -> Mapping[str, str
         user_id = critical.user_id or event.user_id
         users |= {user_id} if user_id else set()
         rows.append((event, critical, user_id))
-    newest: dict[UUID, tuple[Any, ...]] = {}
+    newest: dict[UUID, tuple[object, ...]] = {}
     first: dict[UUID, datetime] = {}
     for event, critical, user_id in sorted(rows, key=lambda row: _critical_version(row[0], row[1])):
         first.setdefault(critical.order_id, event.received_at)
@@ -301,7 +300,7 @@ def _steps(records: Iterable[MirrorRecord]) -> dict[tuple[str, int], RowValues]:
     }
 
 
-def _unknown_relatives(touched: Iterable[Any]) -> set[UUID]:
+def _unknown_relatives(touched: Iterable[MirrorRecord]) -> set[UUID]:
     """Return orders of the same transactions that the mirror does not have, such as a redraw."""
     return _unknown_orders(
         {
@@ -314,7 +313,8 @@ def _unknown_relatives(touched: Iterable[Any]) -> set[UUID]:
     )
 
 
-def _unknown_orders(wanted: set[UUID]) -> set[UUID]:
-    if not wanted:
-        return wanted
-    return wanted - set(Order.objects.filter(pk__in=wanted).values_list("pk", flat=True))
+def _unknown_orders(order_ids: set[UUID]) -> set[UUID]:
+    """Return the ids that the mirror does not have."""
+    if not order_ids:
+        return order_ids
+    return order_ids - set(Order.objects.filter(pk__in=order_ids).values_list("pk", flat=True))

@@ -114,7 +114,7 @@ class ProgressStep:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderTurn:
+class CurrentStep:
     """The current step of an order, its start, its usual time, and who acts next.
 
     `usual_text` states the usual time as a sentence, and is empty if nothing is expected. `source`
@@ -156,16 +156,16 @@ class OrderTurn:
     @property
     def sentence(self) -> str:
         """Return "Kit with patient for 9 d. Usual up to 6 d for this kit. 3 d over. Our turn."."""
-        resting = self.term.turn or self.term.family == vocabulary.UNKNOWN
-        last_shown = self.term.label
-        if self.time_in_step is not None and resting:
+        is_waiting = self.term.turn or self.term.family == vocabulary.UNKNOWN
+        words = self.term.label
+        if self.time_in_step is not None and is_waiting:
             past = (
                 self.term.family == vocabulary.NEEDS_ACTION or self.term.value in MOMENTARY_STATUSES
             )
             if self.time_in_step < timedelta(minutes=1):
-                last_shown += ", just now"
+                words += ", just now"
             else:
-                last_shown += (
+                words += (
                     f", {format_duration(self.time_in_step)} ago"
                     if past
                     else f" for {format_duration(self.time_in_step)}"
@@ -177,7 +177,7 @@ class OrderTurn:
             else ""
         )
         return " ".join(
-            part for part in (f"{last_shown}.", self.usual_text, late, self.turn_text) if part
+            part for part in (f"{words}.", self.usual_text, late, self.turn_text) if part
         )
 
 
@@ -191,21 +191,21 @@ def format_duration(length: timedelta) -> str:
     return f"{max(minutes, 0)} min"
 
 
-def order_turn(
+def current_step(
     order: Order, events: Sequence[OrderEvent], now: datetime, measured: UsualTime | None = None
-) -> OrderTurn:
-    """Return whose turn it is. `events`: oldest first; `measured`: the usual time of this step."""
+) -> CurrentStep:
+    """Return the current step. `events`: oldest first; `measured`: the usual time of this step."""
     history = [event.low_level_status for event in events]
-    item = vocabulary.order_term(order.low_level_status, order.method, history)
+    term = vocabulary.order_term(order.low_level_status, order.method, history)
     since = order.last_event_at
     if since is None:
-        return OrderTurn(item, None, None, None, "")
+        return CurrentStep(term, None, None, None, "")
     time_in_step = max(now - since, timedelta(0))
     if order.activate_by and order.low_level_status == "ordered" and order.activate_by > now.date():
-        return OrderTurn(item, since, None, None, "")
+        return CurrentStep(term, since, None, None, "")
     quiet = order_quiet_at(order)
     overdue_by = now - quiet if quiet and now > quiet else None
-    return OrderTurn(item, since, time_in_step, overdue_by, *_usual_time(order, item, measured))
+    return CurrentStep(term, since, time_in_step, overdue_by, *_usual_time(order, term, measured))
 
 
 def order_quiet_at(order: Order) -> datetime | None:
@@ -221,7 +221,7 @@ def order_quiet_at(order: Order) -> datetime | None:
 
 
 def _usual_time(
-    order: Order, item: Term, measured: UsualTime | None
+    order: Order, term: Term, measured: UsualTime | None
 ) -> tuple[str, str, timedelta | None]:
     """Return the usual time of this step as a sentence, its source, and the time."""
     low = order.low_level_status
@@ -233,11 +233,11 @@ def _usual_time(
         half = limits.round_up(timedelta(seconds=measured.p50_seconds))
         source = f"Learned from {samples:,} of our orders: half took up to {format_duration(half)}."
         return (
-            f"Usual up to {format_duration(usual_limit)} {_comparison_text(order, item)}.",
+            f"Usual up to {format_duration(usual_limit)} {_comparison_text(order, term)}.",
             source,
             usual_limit,
         )
-    fixed = item.quiet_after
+    fixed = term.quiet_after
     if fixed:
         working = " of working time" if limits.counts_working_days(low, order.method) else ""
         if not limits.has_usual_time(low):
@@ -247,13 +247,13 @@ def _usual_time(
             f"No history yet: {samples} of the {limits.MIN_SAMPLES} orders it takes to learn from.",
             fixed,
         )
-    if item.family == vocabulary.UNKNOWN:
+    if term.family == vocabulary.UNKNOWN:
         return "No history yet.", "", None
     return "", "", None
 
 
-def _comparison_text(order: Order, item: Term) -> str:
-    if item.family == vocabulary.AT_LAB:
+def _comparison_text(order: Order, term: Term) -> str:
+    if term.family == vocabulary.AT_LAB:
         return "at this lab"
     return "for this kit" if order.method == "testkit" else "for orders like this"
 
@@ -262,14 +262,20 @@ def progress_steps(
     order: Order, events: Sequence[OrderEvent], booked: bool = False
 ) -> list[ProgressStep]:
     """Return the steps of an order. `events`: oldest first; `booked`: a visit is booked."""
-    history = [vocabulary.canonical("order.low_level_status", e.low_level_status) for e in events]
+    history = [
+        vocabulary.canonical("order.low_level_status", event.low_level_status) for event in events
+    ]
     steps = _planned_steps(order.method, history, booked)
     last = len(events) - 1
     latest = {status: index for index, status in enumerate(history)}
-    spoke = next((index for index, status in enumerate(history) if status in _LAB_STATUSES), None)
-    silent = UNANNOUNCED_STEPS.get(order.method, frozenset()) if spoke is not None else frozenset()
+    first_by_lab = next(
+        (index for index, status in enumerate(history) if status in _LAB_STATUSES), None
+    )
+    unannounced: frozenset[str] = frozenset()
+    if first_by_lab is not None:
+        unannounced = UNANNOUNCED_STEPS.get(order.method, unannounced)
     last_reached = max(
-        (steps.index(status) for status in {*latest, *silent} if status in steps), default=-1
+        (steps.index(status) for status in {*latest, *unannounced} if status in steps), default=-1
     )
 
     nodes: list[ProgressStep] = []
@@ -280,9 +286,9 @@ def progress_steps(
             nodes += _detour_steps(order, events, history, steps, last_shown + 1, index)
             last_shown = max(last_shown, index)
             nodes.append(_event_step(order, events, history, index, NOW if index == last else DONE))
-        elif spoke is not None and status in silent:
-            nodes += _detour_steps(order, events, history, steps, last_shown + 1, spoke)
-            last_shown = max(last_shown, spoke - 1)
+        elif first_by_lab is not None and status in unannounced:
+            nodes += _detour_steps(order, events, history, steps, last_shown + 1, first_by_lab)
+            last_shown = max(last_shown, first_by_lab - 1)
             nodes.append(ProgressStep(status, DONE, _term(status, order, history)))
         elif position < last_reached:
             nodes.append(ProgressStep(status, SKIPPED, _term(status, order, history)))
@@ -305,7 +311,9 @@ def _planned_steps(method: str, history: Sequence[str], booked: bool) -> tuple[s
     if method == "walk_in_test" and not (booked or _has_booking(history)):
         steps = tuple(step for step in steps if step != "appointment_scheduled")
     if "requisition_bypassed" in history:
-        return tuple("requisition_bypassed" if s == "requisition_created" else s for s in steps)
+        return tuple(
+            "requisition_bypassed" if step == "requisition_created" else step for step in steps
+        )
     return steps
 
 

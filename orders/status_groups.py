@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -38,12 +38,16 @@ WHERE low_level_status = %s AND bucket <> %s AND (created_at, id) > (%s, %s)
 ORDER BY created_at, id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
 """
 # Only our name for the status changed, so the triggers must not record activity.
-_NO_ACTIVITY_SQL: Final = "SELECT set_config('backoffice.no_news', 'on', true)"
+_NO_ACTIVITY_SQL: Final = "SELECT set_config('backoffice.no_activity', 'on', true)"
 _MOVE_SQL: Final = """
 UPDATE orders_order SET bucket = %s, quiet_at = CASE WHEN %s THEN NULL ELSE quiet_at END
 WHERE id = ANY(%s::uuid[])
 """
-_START: Final = (datetime(1, 1, 2, tzinfo=timezone.get_fixed_timezone(0)), UUID(int=0))
+
+SortKey = tuple[datetime, UUID]
+"""Creation time and id of an order: the last one of a batch."""
+
+_START: Final[SortKey] = (datetime(1, 1, 2, tzinfo=timezone.get_fixed_timezone(0)), UUID(int=0))
 
 
 def apply_decisions(now: datetime | None = None, batch_size: int = BATCH_SIZE) -> int:
@@ -76,17 +80,15 @@ def _apply_decision(row: UnknownValue, now: datetime, ends: float, batch_size: i
     return moved_count
 
 
-def _move_batch(
-    status: str, bucket: str, edge: tuple[Any, ...], batch_size: int
-) -> list[tuple[Any, ...]]:
+def _move_batch(status: str, bucket: str, edge: SortKey, batch_size: int) -> list[SortKey]:
     """Move the next batch after `edge` into the bucket; return their (created_at, id)."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_NO_ACTIVITY_SQL)
         cursor.execute(_SELECT_SQL, [status, bucket, *edge, batch_size])
-        batch: list[tuple[Any, ...]] = cursor.fetchall()
+        batch: list[SortKey] = cursor.fetchall()
         if batch:
             keys = uuid_array(key for _, key in batch)
             cursor.execute(_MOVE_SQL, [bucket, bucket in _FINISHED_GROUPS, keys])
-            join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
+            join = "JOIN unnest(%s::uuid[]) AS moved(id) USING (id)"
             live_changes.record_row_changes(Order, join, [keys], len(batch))
     return batch

@@ -15,7 +15,7 @@ from orders.notifications import notify_order_changes
 from orders.order_list.definition import ORDER_LIST
 from orders.results import queue, rereading
 from orders.results.escalation import escalate_criticals
-from orders.sync import CHANGES, LOOKUP_TYPES, SWEEP
+from orders.sync import ALL_ORDERS, CHANGED_ORDERS, LOOKUP_TYPES
 from orders.sync.unmatched import SYNCED_LIST as UNMATCHED
 from orders.today import counts
 from orders.turnaround.measurement import measure_when_due
@@ -28,12 +28,12 @@ in the same queue meanwhile.
 
 @shared_task(soft_time_limit=runs.MAX_TASK_SECONDS, time_limit=runs.MAX_TASK_SECONDS + 60)
 def sync_changes() -> None:
-    sync_when_due(CHANGES, seconds=runs.TIME_SLICE_SECONDS)
+    sync_when_due(CHANGED_ORDERS, seconds=runs.TIME_SLICE_SECONDS)
 
 
 @shared_task(soft_time_limit=runs.MAX_TASK_SECONDS, time_limit=runs.MAX_TASK_SECONDS + 60)
 def sync_all() -> None:
-    sync_when_due(SWEEP, seconds=runs.TIME_SLICE_SECONDS)
+    sync_when_due(ALL_ORDERS, seconds=runs.TIME_SLICE_SECONDS)
 
 
 @shared_task(soft_time_limit=runs.MAX_TASK_SECONDS, time_limit=runs.MAX_TASK_SECONDS + 60)

@@ -33,7 +33,7 @@ from backoffice.pages.models import BulkRun
 from backoffice.sync.lookups import schedule_lookups
 from backoffice.sync.models import SyncRun
 from backoffice.sync.runs import request_run
-from orders.sync import SWEEP
+from orders.sync import ALL_ORDERS
 from webhooks import silence
 from webhooks.models import Event
 
@@ -220,6 +220,6 @@ def end_earlier_work() -> None:
         StaffSession.objects.all().delete()
         Heartbeat.objects.all().delete()
         SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING]).delete()
-    request_run(SWEEP)
+    request_run(ALL_ORDERS)
     latest = Event.objects.order_by("-pk").values_list("pk", "received_at").first()
     schedule_lookups(silence.RESEND, [silence.Gap(*(latest or (0, None))).key()])

@@ -44,7 +44,7 @@ BoundForm = TypeVar("BoundForm", bound=CommandForm)
 
 METHODS: Final = ("GET", "HEAD", "POST")
 BUTTONS: Final = ("look", "ask")
-REASONS_KEPT: Final = 300
+REASONS_CACHE_SECONDS: Final = 300
 """Seconds for which a list of cancellation reasons is cached."""
 
 
@@ -182,7 +182,7 @@ def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
         for reason in page.records
     ]
     with suppress(RedisError, OSError):
-        cache.set(key, reasons, REASONS_KEPT)
+        cache.set(key, reasons, REASONS_CACHE_SECONDS)
     return reasons or None
 
 

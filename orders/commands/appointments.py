@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -106,11 +106,14 @@ class VisitCommand(OrderCommand, kw_only=True):
             subject.store({str(self.order_id): answer})
 
     def record_state_before(self) -> None:
-        known = Appointment.objects.filter(order_id=self.order_id)
-        self.known_visits = list(known.values_list("pk", flat=True))
+        visits = Appointment.objects.filter(order_id=self.order_id)
+        self.known_visits = list(visits.values_list("pk", flat=True))
 
     def find_visit(
-        self, service: Service, sending: SendContext, same: Callable[[Any], bool]
+        self,
+        service: Service,
+        sending: SendContext,
+        same: Callable[[service_appointments.AppointmentPayload], bool],
     ) -> Settled:
         """Find out whether an attempt made the active appointment.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import msgspec
 from django.urls import reverse
@@ -65,30 +65,30 @@ class ImportOrder(NewOrderCommand, kw_only=True):
         new order without a sample ID that has the same tests may be the order of this command.
         """
         records, unreadable = self.orders_of_patient(service)
-        wanted = _sample_id_key(self.body.sample_id)
+        own_key = _sample_id_key(self.body.sample_id)
         for order in records:
-            if _sample_id_key(order.data.sample_id) == wanted:
+            if _sample_id_key(order.data.sample_id) == own_key:
                 return Confirmed(order)
         for item in unreadable:
-            if _sample_id_key(_sample_id(item)) == wanted:
+            if _sample_id_key(_sample_id(item)) == own_key:
                 raise errors.Malformed(unreadable=item)
         without = [
             order for order in records if not order.data.sample_id and self.has_same_tests(order)
         ]
         new = self.new_orders(without, sending)
-        return (
-            Ambiguous([PossibleMatch(str(o.data.id), order_description(o)) for o in new])
-            if new
-            else NoTrace()
+        if not new:
+            return NoTrace()
+        return Ambiguous(
+            [PossibleMatch(str(order.data.id), order_description(order)) for order in new]
         )
 
 
-def _sample_id_key(sample_id: Any) -> str:
+def _sample_id_key(sample_id: object) -> str:
     """Return the normalized form of a sample ID, for comparison."""
     return comparison_key(sample_id) if isinstance(sample_id, str) else ""
 
 
-def _sample_id(item: Unreadable) -> Any:
+def _sample_id(item: Unreadable) -> object:
     """Return the sample ID of a record that could not be read completely."""
     record = msgspec.json.decode(item.raw)
     return record.get("sample_id") if isinstance(record, dict) else None

@@ -92,9 +92,9 @@ class NewOrderCommand(Command, kw_only=True):
         patient = Patient.objects.filter(pk=body.user_id).only("missing_since").first()
         if patient is None or patient.missing_since:
             raise PreconditionFailed("The service no longer has this patient.")
-        wanted = set(body.order_set.lab_test_ids or ())
-        tests = LabTest.objects.filter(pk__in=wanted).in_bulk()
-        for key in wanted:
+        test_ids = set(body.order_set.lab_test_ids or ())
+        tests = LabTest.objects.in_bulk(test_ids)
+        for key in test_ids:
             if key not in tests or tests[key].status != "active":
                 name = tests[key].name if key in tests else "A chosen test"
                 raise PreconditionFailed(f"{name} cannot be ordered any more.", field="tests")
@@ -124,22 +124,22 @@ class NewOrderCommand(Command, kw_only=True):
     def new_orders(self, orders: list[Answer], sending: SendContext) -> list[Answer]:
         """Return the orders that no other command made and that are new since this request."""
         ids = [order.data.id for order in orders]
-        known = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
+        earlier = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
         other_commands = CommandRecord.objects.filter(remote_id__in=map(str, ids)).exclude(
             pk=sending.id
         )
-        claimed_ids = {str(pk) for pk in known.values_list("pk", flat=True)}
+        claimed_ids = {str(pk) for pk in earlier.values_list("pk", flat=True)}
         claimed_ids.update(other_commands.values_list("remote_id", flat=True))
         return [order for order in orders if str(order.data.id) not in claimed_ids]
 
     def has_same_tests(self, answer: Answer) -> bool:
         """Whether an order is for the same tests as this command."""
-        wanted = self.order_body().order_set
-        tests = wanted.lab_test_ids or []
-        if len(tests) == 1 and wanted.add_on is None:
+        order_set = self.order_body().order_set
+        tests = order_set.lab_test_ids or []
+        if len(tests) == 1 and order_set.add_on is None:
             return answer.data.lab_test.id == tests[0]
         # For several tests, or tests with markers, the service generates a test.
-        marker_ids = set((wanted.add_on.marker_ids if wanted.add_on else None) or ())
+        marker_ids = set((order_set.add_on.marker_ids if order_set.add_on else None) or ())
         for test in LabTest.objects.filter(pk__in=tests):
             marker_ids.update(marker["id"] for marker in test.record_at().get("markers") or ())
         return marker_ids <= {marker.id for marker in answer.data.lab_test.markers}
@@ -220,19 +220,19 @@ class CreateOrder(NewOrderCommand, kw_only=True):
         what its idempotency key was used for.
         """
         orders, unreadable = self.orders_of_patient(service)
-        ours = [order for order in orders if order.data.passthrough == str(sending.id)]
-        if len(ours) == 1:
-            return Confirmed(ours[0])
-        if not ours and unreadable:
+        matches = [order for order in orders if order.data.passthrough == str(sending.id)]
+        if len(matches) == 1:
+            return Confirmed(matches[0])
+        if not matches and unreadable:
             raise errors.Malformed(unreadable=unreadable[0])  # It may be the order of this command.
-        if not ours and not _echoes_passthrough(orders):
+        if not matches and not _echoes_passthrough(orders):
             since = (sending.first_sent_at or sending.requested_at) - CLOCK_TOLERANCE
             lately = [order for order in orders if order.data.created_at >= since]
-            ours = self._new_similar_orders(lately, sending)
-        if not ours:
+            matches = self._new_similar_orders(lately, sending)
+        if not matches:
             return NoTrace()
         return Ambiguous(
-            [PossibleMatch(str(order.data.id), order_description(order)) for order in ours]
+            [PossibleMatch(str(order.data.id), order_description(order)) for order in matches]
         )
 
     def _new_similar_orders(self, lately: list[Answer], sending: SendContext) -> list[Answer]:

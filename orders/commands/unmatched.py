@@ -142,10 +142,10 @@ class AcceptResult(_DecisionCommand, kw_only=True):
     def check(self) -> None:
         super().check()
         row = UnmatchedResult.objects.get(pk=self.result_id)
-        known = set(row.candidates.values_list("order_id", flat=True)) - {None}
-        if self.order_id is not None and self.order_id not in known:
+        suggested = set(row.candidates.values_list("order_id", flat=True)) - {None}
+        if self.order_id is not None and self.order_id not in suggested:
             raise PreconditionFailed("The service no longer suggests this order.", field="choice")
-        if self.order_id is None and self.user_id is None and len(known) != 1:
+        if self.order_id is None and self.user_id is None and len(suggested) != 1:
             raise PreconditionFailed("Say which order or patient it belongs to.", field="choice")
 
     def send(self, service: Service, sending: SendContext) -> AcceptedResult:
@@ -203,10 +203,10 @@ class AcceptResult(_DecisionCommand, kw_only=True):
         if self.order_id is None or self.order_id == order.data.id:
             return True
         group = order.data.order_transaction
-        if group is not None and any(order.id == self.order_id for order in group.orders):
+        if group is not None and any(member.id == self.order_id for member in group.orders):
             return True
-        wanted = Order.objects.filter(pk=self.order_id).first()
-        return bool(wanted and group and wanted.order_transaction_id == group.id)
+        requested = Order.objects.filter(pk=self.order_id).first()
+        return bool(requested and group and requested.order_transaction_id == group.id)
 
 
 class ResolveResult(_DecisionCommand, kw_only=True):

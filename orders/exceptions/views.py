@@ -31,7 +31,7 @@ from orders.exceptions.forms import OutcomeForm
 from orders.exceptions.queue import CRITICAL, EXCEPTION_GROUPS, SNOOZED
 from orders.local_time import LocalClock
 from orders.models import Handling, Order, OrderEvent, UsualTime, order_with_move
-from orders.progress import order_turn
+from orders.progress import current_step
 from orders.rules.appointment_rules import active_visit
 
 PERMISSIONS = ("exceptions.work", "orders.view", "patients.view")
@@ -203,7 +203,7 @@ def _card(
     visit = active_visit(order.pk)
     clock = cards.patient_clock(order, visit)
     events = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
-    turn = order_turn(order, events, now, UsualTime.for_order(order))
+    turn = current_step(order, events, now, UsualTime.for_order(order))
     last = Handling.objects.filter(pk=order.pk).select_related("by").first()
     holder = assignments_by_subject("order", [order.pk]).get(str(order.pk))
     cause = queue.group_of(order, now) or group

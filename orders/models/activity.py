@@ -31,7 +31,7 @@ class OrderCount(FastModel):
 
 
 class OrderActivity(FastModel):
-    """An activity that is news for staff.
+    """A change of an order that staff are shown on Today.
 
     It is a step or a move of an order, a visit, a result, or a critical result.
 

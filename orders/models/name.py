@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from django.db import models
 from django.db.models import Q, QuerySet
@@ -17,6 +17,9 @@ from backoffice.pages.paging.keys import (
 )
 from patients.models import most_selective, name_contains_word, word_index_condition
 from patients.search_keys import required_prefixes
+
+if TYPE_CHECKING:
+    from orders.models.order import Order
 
 PATIENT, RECIPIENT, BOTH = 1, 2, 3
 COLUMN_CONDITIONS: Final = {
@@ -114,7 +117,7 @@ def _also_matches(column: str, beginnings: Sequence[str]) -> Q:
 
 def first_orders_by_name(
     name_words: QuerySet[OrderNameWord],
-    rows: QuerySet[Any],
+    rows: QuerySet[Order],
     columns: Sequence[str],
     edge: CursorValues,
     descending: bool,
@@ -146,7 +149,7 @@ FIRST_NAMES: Final = 400
 
 def first_orders_of_first_names(
     name_words: QuerySet[OrderNameWord],
-    rows: QuerySet[Any],
+    rows: QuerySet[Order],
     columns: Sequence[str],
     edge: CursorValues,
     descending: bool,
@@ -179,7 +182,7 @@ def _names_in_order(
     return sorted_by.values("names", "patient_name")[:most].query.sql_with_params()
 
 
-def _orders_to_join(rows: QuerySet[Any]) -> KeysetQuery:
+def _orders_to_join(rows: QuerySet[Order]) -> KeysetQuery:
     """Return SQL for the part of a join that adds the orders of each name in `matching`."""
     orders_sql, parameters = rows.order_by().values("pk", "names_id").query.sql_with_params()
     return f"({orders_sql}) AS named (key, number) USING (number)", parameters

@@ -56,7 +56,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
 
         `filters` is the cleaned data of `OrderFilters`. `sort` is the column that sorts the list.
         """
-        plain: dict[str, Any] = {
+        plain = {
             "bucket": filters["bucket"],
             "low_level_status__in": filters["status"],
             "method__in": filters["order_type"],
@@ -127,12 +127,12 @@ class OrderQuerySet(models.QuerySet["Order"]):
         if not types:
             return self
         today = datetime.now(UTC).date()
-        wanted = Q(pk__in=[])
+        condition = Q(pk__in=[])
         if "current" in types:
-            wanted |= Q(activate_by=None) | Q(activate_by__lte=today)
+            condition |= Q(activate_by=None) | Q(activate_by__lte=today)
         if "scheduled" in types:
-            wanted |= Q(activate_by__gt=today)
-        return self.filter(wanted)
+            condition |= Q(activate_by__gt=today)
+        return self.filter(condition)
 
     def matching_words(self, filters: Mapping[str, Any], *, by_name: bool) -> Self:
         """Keep orders that match the words that were typed."""

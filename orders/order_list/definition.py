@@ -169,7 +169,7 @@ def _done_texts(rows: Iterable[Order]) -> dict[UUID, str]:
     """Return a word such as "Signed" for orders that staff have already handled.
 
     The status of such an order says that it is our turn, and the order has not changed since staff
-    handled it. The page of an order shows the same (`orders.progress.OrderTurn`).
+    handled it. The page of an order shows the same (`orders.progress.CurrentStep`).
     """
     our_turn: dict[bool, list[UUID]] = {True: [], False: []}
     for row in rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.db import connection
@@ -101,12 +101,12 @@ def latest_values(patient_id: UUID) -> list[LatestValue]:
     """Return the latest values, critical first, then abnormal, then by name: one query."""
     with connection.cursor() as cursor:
         cursor.execute(_LINES_SQL, [patient_id])
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        rows = cursor.fetchall()
     own_zone = timezone.get_current_timezone()
     by_name: dict[str, list[LatestValue]] = {}
     for row in rows:
-        *line, collected, stamped, stamp, created = row
-        taken_at, sort_time = time_taken(collected, stamped, stamp, created, own_zone)
+        *line, collected, timestamp, written, ordered = row
+        taken_at, sort_time = time_taken(collected, timestamp, written, ordered, own_zone)
         columns = [*line, taken_at, sort_time]
         by_name.setdefault(row[0], []).append(LatestValue(*columns))
     latest = [_with_previous(values) for values in by_name.values()]

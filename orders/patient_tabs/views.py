@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.core.exceptions import BadRequest
@@ -76,7 +76,7 @@ def activity(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         orders=may(request.user, "orders.view"),
         results=may(request.user, "results.view"),
     )
-    context: dict[str, Any] = {
+    context = {
         **page,
         "activity": entries,
         "most": MAX_ENTRIES,

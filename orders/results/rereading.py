@@ -91,7 +91,7 @@ WHERE id = ANY(SELECT id FROM orders_order WHERE interpretation_received = ANY(%
 RETURNING id
 """
 # Only our reading of the word changed, so the triggers must not record activity.
-_NO_ACTIVITY_SQL: Final = "SELECT set_config('backoffice.no_news', 'on', true)"
+_NO_ACTIVITY_SQL: Final = "SELECT set_config('backoffice.no_activity', 'on', true)"
 
 
 def apply_decisions(now: datetime | None = None) -> int:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.db import connection
 from django.utils import timezone
 
 from backoffice.core.prepared_queries import array
+from backoffice.service.json_text import JsonObject
 from backoffice.service.written_times import read_written_time
 from orders.models.order import Order
 from orders.models.result import Result
@@ -85,7 +86,7 @@ def check_identity(
     """
     if result is None:
         return IdentityCheck()
-    metadata: Mapping[str, Any] = result.record_at("metadata")
+    metadata: JsonObject = result.record_at("metadata")
     first, last, born = _known_person(order, person)
     name, printed_born, age = (_text(metadata.get(key)) for key in ("patient", "dob", "age"))
     facts = [
@@ -114,7 +115,7 @@ def _text(value: object) -> str:
     return str(value).strip() if is_text else ""
 
 
-def _age_day(metadata: Mapping[str, Any], order: Order | None) -> date:
+def _age_day(metadata: JsonObject, order: Order | None) -> date:
     """Return the approximate day for which the laboratory stated an age."""
     for key in ("date_collected", "date_received", "date_reported"):
         if day := read_written_time(_text(metadata.get(key))).day:
@@ -180,8 +181,8 @@ def lock_patients_of(order_ids: Iterable[UUID]) -> None:
 
 
 _LOCK: Final = """
-SELECT pg_advisory_xact_lock(hashtextextended('identity ' || one.id, 0))
-FROM (SELECT DISTINCT id FROM unnest(%s::uuid[]) AS given (id) ORDER BY id) AS one
+SELECT pg_advisory_xact_lock(hashtextextended('identity ' || patient.id, 0))
+FROM (SELECT DISTINCT id FROM unnest(%s::uuid[]) AS given (id) ORDER BY id) AS patient
 """
 
 

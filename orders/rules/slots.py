@@ -274,7 +274,7 @@ def build_time_list(
     missing_time = None if apart is not None else _mark_chosen(chips, time_filters.chosen)
     shown_chips = [pair for pair in chips if _is_shown(pair[1], time_filters, first)]
     offsets = {chip.local.utcoffset() for _, chip in shown_chips}
-    heres = {chip.here.utcoffset() for _, chip in shown_chips}
+    own_offsets = {chip.here.utcoffset() for _, chip in shown_chips}
     return TimeList(
         days=_days(shown_chips),
         first=first,
@@ -282,8 +282,12 @@ def build_time_list(
         zones=sorted(
             {_zone_words(chip.local, chip.time.visit_zone.note) for _, chip in shown_chips}
         ),
-        here=_zone_words(timezone.localtime()) if offsets != heres or len(offsets) > 1 else "",
-        expires_at=min((c.time.expires_at for _, c in chips if c.time.expires_at), default=None),
+        here=_zone_words(timezone.localtime())
+        if offsets != own_offsets or len(offsets) > 1
+        else "",
+        expires_at=min(
+            (chip.time.expires_at for _, chip in chips if chip.time.expires_at), default=None
+        ),
         hidden=len(chips) - len(shown_chips),
         gone=missing_time,
         apart=_chip_apart(apart),

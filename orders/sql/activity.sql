@@ -22,12 +22,12 @@ END $$;
 CREATE OR REPLACE TRIGGER activity_of_new_orders AFTER INSERT ON orders_order REFERENCING NEW TABLE AS fresh
   FOR EACH STATEMENT EXECUTE FUNCTION orders_activity_of_new_orders();
 
--- `orders.status_groups` moves orders between groups with `backoffice.no_news` on: that is no
+-- `orders.status_groups` moves orders between groups with `backoffice.no_activity` on: that is no
 -- activity.
 CREATE OR REPLACE FUNCTION orders_activity_of_changed_orders() RETURNS trigger LANGUAGE plpgsql
   SET enable_nestloop = off AS $$
 BEGIN
-  IF current_setting('backoffice.no_news', true) = 'on' THEN RETURN NULL; END IF;
+  IF current_setting('backoffice.no_activity', true) = 'on' THEN RETURN NULL; END IF;
   INSERT INTO orders_orderactivity (transaction, kind, order_id, patient_id, before, after,
     bucket_before, bucket_after)
   SELECT pg_current_xact_id()::text::bigint, kind, fresh.id, fresh.user_id,

@@ -58,7 +58,9 @@ def _order(record: MirrorRecord) -> RowValues:
     patient = order.patient_details or service_orders.PatientDetails()
     address = order.patient_address or order.shipping_details or service_orders.OrderAddress()
     group = order.order_transaction
-    own_entry = next((o for o in group.orders if o.id == order.id), None) if group else None
+    own_entry = (
+        next((entry for entry in group.orders if entry.id == order.id), None) if group else None
+    )
     since = event.created_at if event else None
     slug = order.lab_test.lab.slug if order.lab_test.lab else None
     name = name_key(patient.first_name, patient.last_name)
@@ -85,7 +87,7 @@ def _order(record: MirrorRecord) -> RowValues:
         "low_level_status": low,
         "status_detail": event.status_detail if event else None,
         "bucket": vocabulary.order_bucket(
-            low, method, (service_orders.low_level(e.status) for e in order.events)
+            low, method, (service_orders.low_level(event.status) for event in order.events)
         ),
         "method": method,
         "origin": order.origin,
@@ -293,7 +295,7 @@ def _fetch_pages(service: Service, run: SyncRun) -> Iterator[Batch[service_order
     )
 
 
-CHANGES = SyncedList(
+CHANGED_ORDERS = SyncedList(
     resource="orders",
     batches=_fetch_pages,
     store=store_orders,
@@ -303,7 +305,7 @@ CHANGES = SyncedList(
     team_of=lambda order: order.team_id,
 )
 
-SWEEP = SyncedList(
+ALL_ORDERS = SyncedList(
     resource="orders",
     batches=_fetch_pages,
     store=store_orders,

@@ -25,8 +25,8 @@ _LINE_SQL: Final = """jsonb_strip_nulls(jsonb_build_object(
 
 # Fields that a later release adds to a line do not make another version: the side, the lab's flag,
 # the received interpretation.
-_COMPARED_LINE_SQL: Final = """(one.line - 'side' - 'source' -
- CASE WHEN one.interpretation = 'unknown' THEN '' ELSE 'word' END)"""
+_COMPARED_LINE_SQL: Final = """(marker.line - 'side' - 'source' -
+ CASE WHEN marker.interpretation = 'unknown' THEN '' ELSE 'word' END)"""
 
 _LOCK_SQL: Final = "SELECT FROM orders_result WHERE order_id = ANY(%s) ORDER BY order_id FOR UPDATE"
 
@@ -57,23 +57,23 @@ _CURRENT_SQL: Final = f"""
  LEFT JOIN unnest(%s::uuid[], %s::text[]) AS other (order_id, person)
   ON other.order_id = r.order_id
  CROSS JOIN LATERAL (
-  SELECT jsonb_agg(one.line ORDER BY one.position) AS as_sent,
-   jsonb_agg({_COMPARED_LINE_SQL} ORDER BY {_COMPARED_LINE_SQL}) AS news,
-   bool_or(one.interpretation = 'abnormal') AS is_abnormal,
-   bool_or(one.interpretation = 'unknown') AS is_uninterpreted,
-   jsonb_agg(one.line ORDER BY one.line) FILTER (WHERE one.is_critical) AS critical
+  SELECT jsonb_agg(marker.line ORDER BY marker.position) AS as_sent,
+   jsonb_agg({_COMPARED_LINE_SQL} ORDER BY {_COMPARED_LINE_SQL}) AS compared,
+   bool_or(marker.interpretation = 'abnormal') AS is_abnormal,
+   bool_or(marker.interpretation = 'unknown') AS is_uninterpreted,
+   jsonb_agg(marker.line ORDER BY marker.line) FILTER (WHERE marker.is_critical) AS critical
   FROM (
    SELECT m.position, m.interpretation, m.interpretation = 'critical' AS is_critical,
     {_LINE_SQL} AS line
    FROM orders_resultmarker m WHERE m.result_id = r.order_id
-  ) one
+  ) marker
  ) lines
  CROSS JOIN LATERAL (
   SELECT count(*) AS corrections FROM orders_orderevent e
   WHERE e.order_id = r.order_id AND e.low_level_status = 'corrected'
  ) steps
  CROSS JOIN LATERAL (
-  SELECT jsonb_build_array(r.status, r.interpretation, steps.corrections, lines.news) AS facts
+  SELECT jsonb_build_array(r.status, r.interpretation, steps.corrections, lines.compared) AS facts
  ) head
  WHERE r.order_id = ANY(%s)
 """
@@ -156,7 +156,7 @@ def update_order_interpretations(orders: Iterable[UUID]) -> int:
         cursor.execute(_UPDATE_ORDERS_SQL, [keys])
         moved_ids = [key for (key,) in cursor.fetchall()]
     if moved_ids:
-        join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
+        join = "JOIN unnest(%s::uuid[]) AS moved(id) USING (id)"
         live_changes.record_row_changes(Order, join, [moved_ids], len(moved_ids))
     return len(moved_ids)
 
@@ -215,6 +215,6 @@ def store_versions(
                 *([key for key, _ in printed], [person for _, person in printed]),
             ],
         )
-        noted = int(cursor.rowcount)
+        count = int(cursor.rowcount)
     update_order_interpretations(keys)
-    return noted
+    return count

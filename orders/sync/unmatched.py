@@ -33,7 +33,6 @@ RESOURCE: Final = "unmatched"
 PAGE_SIZE: Final = 50
 NO_SUCH_QUEUE: Final = (400, 403, 404)
 """HTTP statuses with which the service answers a team that does not have the queue."""
-_DISABLED: Final = object()
 
 Item = Record[service_unmatched.UnmatchedResultPayload]
 
@@ -169,9 +168,8 @@ class _OpenResultComparison(UnsortedListComparison):
         if self.is_disabled:
             return []
         ids = [key[0] for key in keys]
-        known = UnmatchedResult.objects.filter(pk__in=ids).exclude(status__in=RESOLVED)
-        missing_ids = list(known.values_list("pk", flat=True))
-        schedule_lookups(RESOURCE, missing_ids)
+        open_results = UnmatchedResult.objects.filter(pk__in=ids).exclude(status__in=RESOLVED)
+        schedule_lookups(RESOURCE, list(open_results.values_list("pk", flat=True)))
         return []
 
 
@@ -185,17 +183,18 @@ SYNCED_LIST: Final = SyncedList(
 )
 
 
-def _fetch(service: Service, key: str) -> Any:
+def _fetch(service: Service, key: str) -> Item | None:
+    """Return the record; None for a team without the queue."""
     try:
         return service.unmatched.get(key)
     except errors.Refused as error:
         if error.status not in NO_SUCH_QUEUE:
             raise
-        return _DISABLED
+        return None
 
 
-def _store(answers: Mapping[str, Any]) -> dict[str, timedelta | None]:
-    store_unmatched([answer for answer in answers.values() if answer is not _DISABLED])
+def _store(answers: Mapping[str, Item | None]) -> dict[str, timedelta | None]:
+    store_unmatched([answer for answer in answers.values() if answer is not None])
     return {}
 
 

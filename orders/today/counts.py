@@ -41,8 +41,8 @@ class OrderCounts:
         """Return the number of orders with this bucket, one of these statuses and methods."""
         return sum(
             number
-            for (its_bucket, status, method), number in self.by_state.items()
-            if (not bucket or its_bucket == bucket)
+            for (order_bucket, status, method), number in self.by_state.items()
+            if (not bucket or order_bucket == bucket)
             and (not statuses or status in statuses)
             and (not methods or method in methods)
         )

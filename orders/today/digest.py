@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -73,7 +73,7 @@ WITH fresh AS MATERIALIZED (
  SELECT order_id, (array_agg(patient_id ORDER BY transaction DESC, id DESC))[1] AS patient_id,
   max(at) AS latest, min(CASE kind
    WHEN 'critical' THEN CASE WHEN %(sees_results)s THEN CASE WHEN EXISTS (
-     SELECT FROM orders_review AS known WHERE known.order_id = problems.order_id
+     SELECT FROM orders_review AS review WHERE review.order_id = problems.order_id
      AND least(acknowledged, called) >= critical_since) THEN 3 ELSE 0 END END
    WHEN 'moved' THEN 1
    WHEN 'visit' THEN 3
@@ -120,7 +120,7 @@ class DigestLine(NamedTuple):
 
 
 @dataclass(slots=True)
-class OrderNews:
+class OrderActivityGroup:
     """The new activity of one order. `entries` has at least one, oldest first."""
 
     entries: Sequence[OrderActivity]
@@ -151,7 +151,7 @@ class PatientActivity:
 
     about: UUID
     patient_id: UUID | None
-    orders: list[OrderNews] = field(default_factory=list)
+    orders: list[OrderActivityGroup] = field(default_factory=list)
 
     @property
     def rank(self) -> int:
@@ -187,7 +187,7 @@ def build_digest(user: User, *, sees_results: bool, max_groups: int = MAX_GROUPS
         assert entry.order_id is not None
         of_order[entry.order_id].append(entry)
     activities = [
-        OrderNews(entries, order_lines(entries, key not in closed, sees_results))
+        OrderActivityGroup(entries, order_lines(entries, key not in closed, sees_results))
         for key, entries in of_order.items()
     ]
     groups = _group_by_patient(activity for activity in activities if activity.lines)
@@ -260,10 +260,10 @@ def _new_entries(
 
 
 def _read_entries(
-    new: str, user: User, since: object, sees_results: bool, max_groups: int
+    new: str, user: User, since: str | datetime, sees_results: bool, max_groups: int
 ) -> _NewEntries:
     """Read all rows at once. `objects.raw` would fetch them one by one from the driver."""
-    parameters: dict[str, Any] = {
+    parameters = {
         "user": user.pk,
         "since": since,
         "most": MAX_ENTRIES + 1,
@@ -301,11 +301,11 @@ def _closed_criticals(entries: Iterable[OrderActivity]) -> set[UUID]:
     keys = {entry.order_id for entry in entries if entry.kind == OrderActivity.CRITICAL}
     if not keys:
         return set()
-    known = Review.objects.filter(pk__in=keys, critical_since__isnull=False)
-    return set(known.exclude(OPEN_CRITICAL).values_list("pk", flat=True))
+    reviews = Review.objects.filter(pk__in=keys, critical_since__isnull=False)
+    return set(reviews.exclude(OPEN_CRITICAL).values_list("pk", flat=True))
 
 
-def _group_by_patient(activities: Iterable[OrderNews]) -> list[PatientActivity]:
+def _group_by_patient(activities: Iterable[OrderActivityGroup]) -> list[PatientActivity]:
     """Group by patient, the most urgent first, then the latest."""
     groups: dict[UUID, PatientActivity] = {}
     for activity in activities:
@@ -388,10 +388,10 @@ def _status_term(status: str) -> Term:
 
 def _load_details(groups: Sequence[PatientActivity]) -> None:
     """Load the orders, their assignees, and the time zones of their visits: three queries."""
-    wanted = [activity.order_id for group in groups for activity in group.orders]
-    orders = by_key(Order, wanted, LIST_COLUMNS)
-    holders = assignments_by_subject("order", wanted)
-    visits = Appointment.objects.filter(order_id__in=wanted).order_by("as_of")
+    keys = [activity.order_id for group in groups for activity in group.orders]
+    orders = by_key(Order, keys, LIST_COLUMNS)
+    holders = assignments_by_subject("order", keys)
+    visits = Appointment.objects.filter(order_id__in=keys).order_by("as_of")
     zones = {
         order_id: visit_zone(zone, state)
         for order_id, zone, state in visits.values_list("order_id", "iana_timezone", "state")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django import forms
-from django.db.models import Model
+from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
-from backoffice.core.prepared_queries import by_key
+from backoffice.core.prepared_queries import Row, by_key
 from backoffice.core.urls import parse_uuid
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.widgets import DateTimeLocalInput
@@ -91,7 +91,7 @@ class HandoverForm(forms.Form):
         label="Whose work", choices=[("mine", "Mine"), ("all", "Everybody’s")], required=False
     )
 
-    def __init__(self, data: Any, now: datetime) -> None:
+    def __init__(self, data: QueryDict | Mapping[str, str], now: datetime) -> None:
         # The current minute is part of the period.
         end = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
         defaults = {
@@ -254,8 +254,8 @@ def _count_texts(entries: Sequence[AuditEntry]) -> list[str]:
 
 def _entry_label(kind: str) -> tuple[str, str]:
     """Return singular and plural of a kind. For `bulk …` and `fetch …` the subject follows."""
-    known = ENTRY_LABELS.get(kind) or ENTRY_LABELS.get(kind.partition(" ")[0])
-    return known or (f"change: {kind}", f"changes: {kind}")
+    label = ENTRY_LABELS.get(kind) or ENTRY_LABELS.get(kind.partition(" ")[0])
+    return label or (f"change: {kind}", f"changes: {kind}")
 
 
 def _sheet_entries(entries: Sequence[AuditEntry], results: bool) -> list[HandoverEntry]:
@@ -290,8 +290,8 @@ def _sheet_entries(entries: Sequence[AuditEntry], results: bool) -> list[Handove
 
 
 def _rows_by_entry_id(
-    entries: Sequence[AuditEntry], kind: str, model: type[Model], read: Callable[[str], object]
-) -> dict[str, Any]:
+    entries: Sequence[AuditEntry], kind: str, model: type[Row], read: Callable[[str], object]
+) -> dict[str, Row]:
     """Return the rows that entries of a kind are about, by the id in the entries."""
     keys = {}
     for entry in entries:

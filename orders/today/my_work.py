@@ -136,6 +136,5 @@ def open_requests(user: User) -> list[CommandRecord]:
 
 def named_patients(patients: Iterable[UUID | None]) -> dict[UUID, Patient]:
     """Return the patients that have a name."""
-    wanted = {key for key in patients if key}
-    people = by_key(Patient, wanted, ("first_name", "last_name", "dob"))
+    people = by_key(Patient, set(patients), ("first_name", "last_name", "dob"))
     return {key: person for key, person in people.items() if person.full_name}

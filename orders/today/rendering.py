@@ -25,7 +25,7 @@ from orders.today.digest import (
     VISIT,
     VISIT_MOVED,
     DigestLine,
-    OrderNews,
+    OrderActivityGroup,
     PatientActivity,
 )
 from orders.visit_zones import VisitZone
@@ -78,7 +78,7 @@ def _who(group: PatientActivity, context: DigestContext) -> str:
     return f'<a href="{record_url("patients:detail", group.patient_id)}">{name}</a>'
 
 
-def _order_activity(activity: OrderNews, context: DigestContext) -> str:
+def _order_activity(activity: OrderActivityGroup, context: DigestContext) -> str:
     order, status = activity.order, ""
     if order and not activity.shows_status:
         status = f" {order_badge(order.low_level_status, order.method, order.bucket, True)}"
@@ -116,7 +116,7 @@ def _line(line: DigestLine, zone: VisitZone | None) -> str:
     return f"<strong>{label}</strong>{f', {words}' if words else ''}"
 
 
-def _holder(activity: OrderNews, context: DigestContext) -> str:
+def _holder(activity: OrderActivityGroup, context: DigestContext) -> str:
     """Render the assignee of an order, with the form of `team`."""
     key, take = f"assigned-order-{activity.order_id}", reverse("team:take")
     if activity.holder:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.accounts.access import may
+from backoffice.accounts.models import User
 from backoffice.core import vocabulary
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
@@ -26,7 +27,6 @@ from orders.appointment_list.forms import tab_appointments
 from orders.appointment_list.rows import orders_to_book
 from orders.exceptions import queue
 from orders.models import UnmatchedResult
-from orders.models.unmatched_result import PENDING_REVIEW
 from orders.results import open_criticals, unsigned_count
 from orders.today.counts import order_counts
 
@@ -58,7 +58,7 @@ class _TileKind:
     query: Mapping[str, str]
     family: str
     permissions: tuple[str, ...]
-    rows: Callable[[], QuerySet[Any]] | None = None
+    rows: Callable[[], QuerySet[Model]] | None = None
     """The rows of the list. None: the visits of the tab in `query`, which depend on the day."""
 
 
@@ -71,7 +71,7 @@ _TILE_KINDS: Final = (
           ("appointments.view",)),
     _TileKind("Unmatched results", "unmatched:list", {}, vocabulary.NEEDS_ACTION,
           ("results.match", "orders.view", "patients.view"),
-          lambda: UnmatchedResult.objects.filter(missing_since=None, status=PENDING_REVIEW)),
+          UnmatchedResult.objects.pending),
     _TileKind("Reports to check", "reports:list", {}, vocabulary.NEEDS_ACTION, ("reports.view",),
           lambda: Report.objects.filter(WAITING_FOR_STAFF)),
     _TileKind("Requests to decide", "commands:list", {"show": "decide"}, vocabulary.NEEDS_ACTION,
@@ -80,7 +80,7 @@ _TILE_KINDS: Final = (
 )  # fmt: skip
 
 
-def tiles(user: Any) -> tuple[list[Tile], list[Tile]]:
+def tiles(user: User) -> tuple[list[Tile], list[Tile]]:
     """Return the tiles of work and of status groups, as of the last commit: three queries."""
     now = timezone.now()
     kinds = [kind for kind in _TILE_KINDS if may(user, *kind.permissions)]
@@ -121,7 +121,7 @@ def tiles(user: Any) -> tuple[list[Tile], list[Tile]]:
 @lru_cache(maxsize=64)
 def _static_counts(
     labels: frozenset[str], rights: frozenset[str] | None
-) -> tuple[list[str], list[str], list[Any]]:
+) -> tuple[list[str], list[str], list[object]]:
     """Return the names of the lists that do not depend on the day, and the statement counting them.
 
     They are the kinds in `labels` and, for a user with these rights, the exceptions. The statement
@@ -133,11 +133,11 @@ def _static_counts(
     return list(lists), *capped_count_sql(lists.values(), COUNT_CAP)
 
 
-def _exception_lists(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
+def _exception_lists(rights: frozenset[str]) -> dict[str, QuerySet[Model]]:
     """Return the lists that make up the exception queue."""
     now = queue.PLACEHOLDER_NOW
     quiet = queue.group_orders(queue.QUIET, now)
-    lists: dict[str, QuerySet[Any]] = {
+    lists: dict[str, QuerySet[Model]] = {
         # In the order of its index, so that counting stops early.
         queue.QUIET: quiet.order_by("quiet_at", "id"),
         "trouble": queue.troubled_orders(now),
@@ -157,16 +157,16 @@ def _total(counts: Iterable[Count]) -> Count:
 
 
 def _status_group_tiles() -> list[Tile]:
-    of_bucket = order_counts().by_bucket()
+    counts = order_counts().by_bucket()
     return [
         Tile(
             label,
             _url("orders:list", {"bucket": bucket}),
-            Count(of_bucket.get(bucket, 0)),
+            Count(counts.get(bucket, 0)),
             bucket,
         )
         for bucket, label in vocabulary.BUCKETS.items()
-        if bucket != vocabulary.UNKNOWN or of_bucket.get(bucket)
+        if bucket != vocabulary.UNKNOWN or counts.get(bucket)
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import BadRequest
@@ -16,8 +15,9 @@ from backoffice.accounts.access import may, requires
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list
 from backoffice.pages import live
+from backoffice.pages.lists.definition import staff_user
 from orders.appointment_list.forms import tab_appointments
-from orders.appointment_list.rows import appointment_rows
+from orders.appointment_list.rows import AppointmentRow, appointment_rows
 from orders.today import digest, my_work
 from orders.today.handover import HandoverForm, handover_sheet
 from orders.today.tiles import tiles
@@ -30,7 +30,7 @@ MAX_VISITS = 8
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """Show the page Today, where a shift starts."""
-    user = _user(request)
+    user = staff_user(request)
     by_name = may(user, "patients.view")
     unseen = digest.build_digest(user, sees_results=may(user, "results.view"))
     work, buckets = tiles(user)
@@ -75,7 +75,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_safe
 def counts(request: HttpRequest) -> HttpResponse:
     """Show only the tiles. An open page requests them regularly."""
-    work, buckets = tiles(request.user)
+    work, buckets = tiles(staff_user(request))
     return render(request, "today/_tiles.html", {"work": work, "buckets": buckets, "polled": True})
 
 
@@ -83,7 +83,7 @@ def counts(request: HttpRequest) -> HttpResponse:
 @require_POST
 def mark_seen(request: HttpRequest) -> HttpResponse:
     """Mark the activity of one patient as seen or, with `undo`, as not seen."""
-    user = _user(request)
+    user = staff_user(request)
     try:
         subject_id = UUID(request.POST.get("about", ""))
         if request.POST.get("undo"):
@@ -102,7 +102,7 @@ def mark_seen(request: HttpRequest) -> HttpResponse:
 def mark_all_seen(request: HttpRequest) -> HttpResponse:
     """Mark everything on the page as seen."""
     try:
-        digest.mark_all_seen(_user(request), request.POST.get("snapshot", ""))
+        digest.mark_all_seen(staff_user(request), request.POST.get("snapshot", ""))
     except ValueError as error:
         raise BadRequest("The form does not say what was seen. Load the page again.") from error
     return redirect("today:page")
@@ -112,7 +112,7 @@ def mark_all_seen(request: HttpRequest) -> HttpResponse:
 @require_safe
 def hand_over(request: HttpRequest) -> HttpResponse:
     """Show the hand-over sheet of a shift, for printing."""
-    user = _user(request)
+    user = staff_user(request)
     form = HandoverForm(request.GET, timezone.now())
     if not form.is_valid():
         return render(request, "today/hand_over.html", {"form": form}, status=400)
@@ -135,13 +135,8 @@ def hand_over(request: HttpRequest) -> HttpResponse:
     return render(request, "today/hand_over.html", {"form": form, "sheet": sheet, **values})
 
 
-def _visits_today(user: User) -> list[Any]:
+def _visits_today(user: User) -> list[AppointmentRow]:
     rows = tab_appointments("today", timezone.now(), by_name=may(user, "patients.view"))
     # Completed visits are last, so that the page also shows later visits in the afternoon.
     is_completed = ExpressionWrapper(Q(status="completed"), BooleanField())
     return appointment_rows(rows.order_by(is_completed, "start_at", "id")[:MAX_VISITS])
-
-
-def _user(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)
-    return request.user

@@ -9,8 +9,8 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -118,9 +118,9 @@ def update_orders_in_status(status: str, batch_size: int = BATCH_SIZE) -> int:
     """Set `quiet_at` of the orders in one status; return how many changed."""
     updated = 0
     last_seen: tuple[datetime, UUID] | None = None
-    while rows := _order_batch(status, last_seen, batch_size):
-        updated += _correct_orders(status, rows)
-        last_seen = rows[-1][1], rows[-1][0]
+    while orders := _order_batch(status, last_seen, batch_size):
+        updated += _correct_orders(status, orders)
+        last_seen = orders[-1].created_at, orders[-1].pk
     return updated
 
 
@@ -138,7 +138,6 @@ def update_booked_orders(starts: dict[UUID, datetime | None]) -> None:
 
 def _unfinished_statuses() -> list[str]:
     """Return the statuses that orders have now, without the final ones."""
-    statuses: list[str] = []
     with connection.cursor() as cursor:
         # One index lookup per distinct value, by the index `order_by_status`.
         cursor.execute(
@@ -157,35 +156,45 @@ def _unfinished_statuses() -> list[str]:
     ]
 
 
+class _StoredOrder(NamedTuple):
+    """The columns of an order that decide when it becomes overdue."""
+
+    pk: UUID
+    created_at: datetime
+    quiet_at: datetime | None
+    last_event_id: int
+    method: str
+    lab_slug: str | None
+    last_event_at: datetime | None
+    activate_by: date | None
+    expected_result_by_date: date | None
+
+
 def _order_batch(
     status: str, last_seen: tuple[datetime, UUID] | None, batch_size: int
-) -> list[tuple[Any, ...]]:
+) -> list[_StoredOrder]:
     rows = Order.objects.filter(low_level_status=status)
     if last_seen is not None:
         rows = rows.filter(TupleGreaterThan(("created_at", "pk"), last_seen))
-    return list(
-        rows.order_by("created_at", "pk").values_list(
-            "pk",
-            "created_at",
-            "quiet_at",
-            "last_event_id",
-            "method",
-            "lab_slug",
-            "last_event_at",
-            "activate_by",
-            "expected_result_by_date",
-        )[:batch_size]
-    )
+    values = rows.order_by("created_at", "pk").values_list(*_StoredOrder._fields)
+    return [_StoredOrder(*row) for row in values[:batch_size]]
 
 
-def _correct_orders(status: str, rows: Sequence[tuple[Any, ...]]) -> int:
+def _correct_orders(status: str, orders: Sequence[_StoredOrder]) -> int:
     if status == limits.BOOKED:
-        return _correct_booked_orders([row[0] for row in rows])
+        return _correct_booked_orders([order.pk for order in orders])
     wrong = []
-    for key, _, stored, event_id, method, lab, since, activate_by, expected in rows:
-        right = limits.quiet_at(status, method, lab, since, activate_by, expected)
-        if right != stored:
-            wrong.append((key, right, event_id))
+    for order in orders:
+        quiet_at = limits.quiet_at(
+            status,
+            order.method,
+            order.lab_slug,
+            order.last_event_at,
+            order.activate_by,
+            order.expected_result_by_date,
+        )
+        if quiet_at != order.quiet_at:
+            wrong.append((order.pk, quiet_at, order.last_event_id))
     if wrong:
         ids, moments, events = zip(*wrong, strict=True)
         with connection.cursor() as cursor:

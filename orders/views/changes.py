@@ -5,7 +5,8 @@ Each page shows the consequences, asks for confirmation, and then redirects to t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -42,7 +43,7 @@ METHODS = ("GET", "HEAD", "POST")
 @requires("orders.view", "orders.change")
 @require_http_methods(METHODS)
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Cancel an order after showing the consequences. If wanted, start a new order."""
+    """Cancel an order after showing the consequences. On request, start a new order next."""
     order = get_object_or_404(Order, pk=order_id)
     if was_already_sent(request):
         return redirect("orders:detail", order.pk)
@@ -224,7 +225,7 @@ def _page(
     form: CommandForm,
     title: str,
     verb: str,
-    more: dict[str, Any] | None = None,
+    more: Mapping[str, object] = MappingProxyType({}),
     template: str = "orders/change.html",
 ) -> HttpResponse:
     record_view(request, "order", [order.pk], [order.user_id])
@@ -234,7 +235,7 @@ def _page(
         "title": title,
         "verb": verb,
         "by_name": may(request.user, "patients.view"),
-        **(more or {}),
+        **more,
     }
     status = 422 if form.is_bound and request.method == "POST" else 200
     return render(request, template, context, status=status)

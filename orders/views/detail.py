@@ -36,7 +36,7 @@ from orders.models import (
 )
 from orders.models.order_queryset import LIST_COLUMNS
 from orders.placing.requested_accounts import requested_account, transaction_rows
-from orders.progress import is_finished, order_turn, progress_steps
+from orders.progress import current_step, is_finished, progress_steps
 from orders.rules.result_identity import current_identity
 
 
@@ -50,9 +50,9 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     by_start = "order_id = %s ORDER BY superseded_at DESC, start_at DESC"
     visits = where(Appointment, by_start, [order.pk], but=AS_RECEIVED)
     visits.sort(key=lambda visit: visit.superseded_at is not None)
-    of_one = "order_transaction_id = %s AND id <> %s ORDER BY created_at"
-    transaction = order.order_transaction_id
-    siblings = where(Order, of_one, [transaction, order.pk], LIST_COLUMNS) if transaction else []
+    in_transaction = "order_transaction_id = %s AND id <> %s ORDER BY created_at"
+    key = order.order_transaction_id
+    siblings = where(Order, in_transaction, [key, order.pk], LIST_COLUMNS) if key else []
     is_recreated = any(relative.origin == "recreation" for relative in (order, *siblings))
     sees_labs = may(request.user, "labs.view")
     shows_accounts = is_recreated and sees_labs
@@ -71,7 +71,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     reviews = Review.objects.filter(pk=order.pk).select_related("signer")
     review = reviews.first() if result is not None else None
     signed = review is not None and review.signer is not None and not review.in_queue
-    turn = order_turn(order, events, now, UsualTime.for_order(order))
+    turn = current_step(order, events, now, UsualTime.for_order(order))
 
     record_view(
         request,
@@ -157,4 +157,6 @@ def _ranked(markers: Iterable[ResultMarker]) -> list[ResultMarker]:
     Markers that are not interpreted have the rank of abnormal ones.
     """
     returned = [marker for marker in markers if not marker.is_missing]
-    return sorted(returned, key=lambda m: (RANK.get(m.interpretation, 1), m.position))
+    return sorted(
+        returned, key=lambda marker: (RANK.get(marker.interpretation, 1), marker.position)
+    )

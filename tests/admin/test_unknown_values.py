@@ -152,8 +152,8 @@ def test_unknown_status_gets_and_loses_a_decision(harness: OutboxHarness) -> Non
     assert apply_events.drain() == 1
     assert Order.objects.get(pk=second.pk).bucket == "at-lab"
     assert badge(client, second.pk) == "at-lab: Beamed up"
-    request_run(orders_sync.SWEEP)
-    sync_when_due(orders_sync.SWEEP, seconds=60)
+    request_run(orders_sync.ALL_ORDERS)
+    sync_when_due(orders_sync.ALL_ORDERS, seconds=60)
     assert Order.objects.get(pk=first).bucket == "at-lab" and counts_are_exact()
 
     assert withdraw(client, row).status_code == 302

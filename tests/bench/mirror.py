@@ -39,7 +39,7 @@ from backoffice.sync.models import SyncRun  # noqa: E402
 from backoffice.sync.pagination import in_background  # noqa: E402
 from orders.models import Order as OrderRow  # noqa: E402
 from orders.models import OrderEvent  # noqa: E402
-from orders.sync.orders import ORDERS, SWEEP, store_orders  # noqa: E402
+from orders.sync.orders import ALL_ORDERS, ORDERS, store_orders  # noqa: E402
 from patients.sync import USERS, store_users  # noqa: E402
 from tests.bench.common import (  # noqa: E402
     SCALE,
@@ -142,7 +142,7 @@ def _spool_orders(url: str, folder: Path, stages: dict[str, TimeSpent]) -> list[
             with transaction.atomic():
                 store_users(users.records)
         run = SyncRun(resource="orders", full=True)
-        batches = iter(SWEEP.batches(service, run))
+        batches = iter(ALL_ORDERS.batches(service, run))
         while True:
             with stages["service"].measure():
                 batch = next(batches, None)
@@ -426,7 +426,7 @@ def _clear_tables() -> None:
 def _fetch_only() -> None:
     """Read every page, with the threads of the sync, and discard it."""
     with _client(os.environ["SERVICE_BASE_URL"]) as service:
-        for _ in in_background(SWEEP.batches(service, SyncRun(resource="orders", full=True))):
+        for _ in in_background(ALL_ORDERS.batches(service, SyncRun(resource="orders", full=True))):
             pass
 
 

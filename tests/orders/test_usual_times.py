@@ -20,7 +20,7 @@ from backoffice.core import vocabulary
 from backoffice.mirror.tables import MirrorRecord
 from orders.models import Appointment, Order, OrderEvent, UsualTime
 from orders.next_actor import whose_turn
-from orders.progress import order_turn
+from orders.progress import current_step
 from orders.sync.orders import ORDERS
 from orders.turnaround import limits, measurement
 from tests.api.rows import envelope, order, uid
@@ -431,11 +431,11 @@ def test_turn_sentence_compares_with_usual_time(status: str, samples: int, sente
     limits.use_measurements(measured)
     row = order(1, method="testkit", low_level_status=status,
                 last_event_at=NOW - timedelta(days=9))  # fmt: skip
-    assert order_turn(row, [], NOW, measured[0]).sentence == sentence
+    assert current_step(row, [], NOW, measured[0]).sentence == sentence
 
 
 def test_future_activation_date_is_not_late() -> None:
     row = order(1, method="testkit", low_level_status="ordered", activate_by=date(2026, 12, 1),
                 last_event_at=NOW - timedelta(days=9))  # fmt: skip
-    turn = order_turn(row, [], NOW)
+    turn = current_step(row, [], NOW)
     assert turn.overdue_by is None and "over" not in turn.sentence

@@ -54,7 +54,7 @@ class OutboxHarness:
         for synced_list in (
             *labs_sync.SYNCED_LISTS,
             *patients_sync.SYNCED_LISTS,
-            orders_sync.SWEEP,
+            orders_sync.ALL_ORDERS,
         ):
             sync_when_due(synced_list, seconds=60)
         self.run_lookups()

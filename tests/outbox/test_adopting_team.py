@@ -24,7 +24,7 @@ from backoffice.sync.lookups import run_due_lookups, schedule_lookups
 from backoffice.sync.models import Lookup, SyncRun
 from backoffice.sync.runs import request_run, work_on_run
 from orders.models import Order
-from orders.sync import SWEEP
+from orders.sync import ALL_ORDERS
 from patients.models import Patient
 from patients.sync import USERS
 from tests.outbox.draw_orders import order_awaiting_draw
@@ -197,7 +197,7 @@ def test_events_follow_the_adopted_team(harness: OutboxHarness, use_key: UseKey)
 def test_adopting_ends_open_runs_and_schedules_new_ones(
     harness: OutboxHarness, use_key: UseKey
 ) -> None:
-    request_run(SWEEP)
+    request_run(ALL_ORDERS)
     use_key(OTHER_KEY)
     adopt_team()
     ended_run = SyncRun.objects.filter(resource="orders", full=True, state="failed").get()

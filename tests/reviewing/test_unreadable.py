@@ -27,7 +27,7 @@ from backoffice.sync.models import Lookup
 from backoffice.sync.runs import request_run, sync_when_due
 from orders.models import Order, Result, ResultMarker, Review
 from orders.results import unreadable_versions
-from orders.sync import CHANGES, LOOKUP_TYPES
+from orders.sync import CHANGED_ORDERS, LOOKUP_TYPES
 from tests.api.rows import staff
 from tests.sandbox_service import sandbox_as_service
 from tests.sandboxes import Sandbox, SandboxFactory
@@ -285,7 +285,7 @@ def test_result_never_read_shows_a_notice_on_its_pages(
 
 
 def test_order_unreadable_in_a_list_is_looked_up(service: Sandbox, order_id: UUID) -> None:
-    synced_list = CHANGES
+    synced_list = CHANGED_ORDERS
     Lookup.objects.all().delete()
     merge = {"orders": {"0": {"user_id": "nobody"}}}
     service.prepare_answer(r"^/v3/orders\?", merge=merge, times=None)

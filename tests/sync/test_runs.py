@@ -27,7 +27,7 @@ from backoffice.sync.runs import SyncedList, request_run, sync_when_due, work_on
 from labs.models import LabAccount
 from labs.sync import SYNCED_LISTS
 from orders.models import Order
-from orders.sync import CHANGES, SWEEP
+from orders.sync import ALL_ORDERS, CHANGED_ORDERS
 from patients.models import Patient, Provider
 from patients.sync import PROVIDER_LIST, USERS
 from patients.wearables.sync import PULL_LIST
@@ -177,8 +177,8 @@ def test_windows_use_the_clock_of_the_service(
         return Reply({"orders": [order(1, service_now)], "total": 1}, headers={"date": date})
 
     stub_service(answer)
-    work_once(CHANGES)
-    run = work_once(CHANGES)
+    work_once(CHANGED_ORDERS)
+    run = work_once(CHANGED_ORDERS)
     assert run.server_date == service_now
     expected = service_now - timedelta(seconds=settings.SYNC_OVERLAP_SECONDS)
     assert windows[-1] is not None and datetime.fromisoformat(windows[-1]) == expected
@@ -197,10 +197,10 @@ def test_window_moves_only_when_a_run_ends(stub_service: StubService) -> None:
         return Reply({"orders": rows, "total": 105, "page": page, "size": 100})
 
     stub_service(answer)
-    assert work_once(CHANGES).state == "done"
+    assert work_once(CHANGED_ORDERS).state == "done"
     window = clocks.latest_window("orders")
     broken = True
-    run = work_once(CHANGES)
+    run = work_once(CHANGED_ORDERS)
     assert run.state == "due" and run.attempts == 1
     assert clocks.latest_window("orders") == window
 
@@ -224,13 +224,13 @@ def test_pages_before_a_failure_are_stored_and_not_read_again(stub_service: Stub
         return Reply({"orders": page, "total": len(matching), "page": number, "size": 100})
 
     stub_service(answer)
-    run = work_once(CHANGES)
+    run = work_once(CHANGED_ORDERS)
     assert (run.state, run.attempts, run.fetched, run.created) == ("due", 1, 100, 100)
     assert "Unreachable" in run.error and seconds_until_due(run) > 1 and run.lease_until is None
     assert Order.objects.count() == 100
     assert run.checkpoint["since"] == rows[99]["created_at"]
     broken, before = False, len(starts)
-    again = work_once(CHANGES)
+    again = work_once(CHANGED_ORDERS)
     assert (again.pk, again.state, again.error) == (run.pk, "done", "")
     assert Order.objects.count() == 120 and again.created == 120
     # Before it resumes, the worker checks the team of the key by a request without a start.
@@ -367,12 +367,12 @@ def test_sweep_reports_and_repairs_drift(stub_service: StubService) -> None:
         return Reply({"orders": rows, "total": len(rows)})
 
     stub_service(answer)
-    work_once(CHANGES)  # only changes of today
-    assert work_once(SWEEP).drifted == 0  # the first sweep brings everything
-    work_once(CHANGES)
+    work_once(CHANGED_ORDERS)  # only changes of today
+    assert work_once(ALL_ORDERS).drifted == 0  # the first sweep brings everything
+    work_once(CHANGED_ORDERS)
     Order.objects.filter(pk=UUID(int=3)).delete()
     rows[1] = order(2, old + timedelta(minutes=2)) | {"passthrough": "late"}
-    run = work_once(SWEEP)
+    run = work_once(ALL_ORDERS)
     assert run.drifted == 2
     found = set(Drift.objects.values_list("key", "kind"))
     assert found == {(str(UUID(int=3)), "missing_local"), (str(UUID(int=2)), "stale")}

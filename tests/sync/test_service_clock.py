@@ -19,7 +19,7 @@ from backoffice.core import service_client
 from backoffice.sync.models import SyncRun
 from backoffice.sync.runs import SyncedList, request_run, work_on_run
 from orders.models import Order
-from orders.sync import CHANGES, SWEEP
+from orders.sync import ALL_ORDERS, CHANGED_ORDERS
 from tests.api.rows import order
 from tests.sandboxes import Sandbox, SandboxFactory
 
@@ -40,8 +40,8 @@ def mirror(clock_sandbox: Sandbox, settings: Settings) -> Iterator[Sandbox]:
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = clock_sandbox.url
     settings.HEALTH_TOKEN = TOKEN
     service_client.service.cache_clear()
-    complete_run(SWEEP)
-    complete_run(CHANGES)
+    complete_run(ALL_ORDERS)
+    complete_run(CHANGED_ORDERS)
     yield clock_sandbox
     clock_sandbox.control("answers", method="DELETE")
     real_now = datetime.now(UTC)
@@ -103,10 +103,10 @@ def test_wrong_dates_lose_no_change(mirror: Sandbox, days: int, answers: int) ->
     for _ in range(answers):
         date_next_answer(mirror, datetime.now(UTC) + days * DAY)
         ids = change(mirror)
-        complete_run(CHANGES)
+        complete_run(CHANGED_ORDERS)
         assert not missing_changes(mirror, ids)
     ids = change(mirror)
-    run = complete_run(CHANGES)
+    run = complete_run(CHANGED_ORDERS)
     assert run.window_start is not None and run.window_start < datetime.now(UTC)
     assert not missing_changes(mirror, ids)
 
@@ -117,13 +117,13 @@ def test_wrong_date_is_reported_in_health_status(
 ) -> None:
     assert reasons(client) == []
     date_next_answer(mirror, datetime.now(UTC) + timedelta(hours=hours))
-    complete_run(CHANGES)
+    complete_run(CHANGED_ORDERS)
     message = "The service's clock jumped by 2 d. Changes are read with wider windows."
     assert reasons(client) == [message]
-    complete_run(CHANGES)
+    complete_run(CHANGED_ORDERS)
     assert reasons(client) == [message], "the reason stays for an hour"
     SyncRun.objects.update(created_at=datetime.now(UTC) - timedelta(minutes=61))
-    complete_run(CHANGES)
+    complete_run(CHANGED_ORDERS)
     assert reasons(client) == []
 
 
@@ -135,12 +135,12 @@ def test_clock_jump_loses_no_change(mirror: Sandbox, jump: timedelta) -> None:
     latest with the second run after it."""
     advance(mirror, jump)
     before_noticed = change(mirror)
-    complete_run(CHANGES)
+    complete_run(CHANGED_ORDERS)
     ids = change(mirror)
-    complete_run(CHANGES)
+    complete_run(CHANGED_ORDERS)
     assert not missing_changes(mirror, before_noticed + ids)
     ids = change(mirror)
-    complete_run(CHANGES)
+    complete_run(CHANGED_ORDERS)
     assert not missing_changes(mirror, ids)
 
 
@@ -149,8 +149,8 @@ def test_clock_jump_and_return_lose_no_change(mirror: Sandbox) -> None:
     for jump in (2 * DAY, -2 * DAY, -DAY, DAY, timedelta()):
         advance(mirror, jump)
         ids += change(mirror, 1)
-        complete_run(CHANGES)
-    complete_run(CHANGES)
+        complete_run(CHANGED_ORDERS)
+    complete_run(CHANGED_ORDERS)
     assert not missing_changes(mirror, ids)
 
 
@@ -159,17 +159,17 @@ def test_drifting_clock_loses_no_change(mirror: Sandbox, seconds: int) -> None:
     for _ in range(12):
         advance(mirror, timedelta(seconds=seconds))
         ids = change(mirror, 1)
-        complete_run(CHANGES)
+        complete_run(CHANGED_ORDERS)
         assert not missing_changes(mirror, ids)
 
 
 def test_steady_clock_difference_is_reported_after_an_hour(mirror: Sandbox, client: Client) -> None:
     advance(mirror, timedelta(minutes=10, seconds=10))
     for _ in range(2):
-        complete_run(CHANGES)
+        complete_run(CHANGED_ORDERS)
     assert "jumped by 10 min" in reasons(client)[0]
     SyncRun.objects.update(created_at=datetime.now(UTC) - timedelta(minutes=61))
-    complete_run(CHANGES)
+    complete_run(CHANGED_ORDERS)
     assert reasons(client) == ["The service's clock is 10 min ahead of ours."]
 
 
@@ -180,7 +180,7 @@ def test_future_time_stored_by_older_release_loses_no_change(mirror: Sandbox) ->
         run.server_date, run.checkpoint = wrong, {}
         run.save()
     ids = change(mirror)
-    complete_run(CHANGES)
+    complete_run(CHANGED_ORDERS)
     assert not missing_changes(mirror, ids)
 
 
@@ -192,7 +192,7 @@ def test_open_run_with_future_window_loses_no_change(mirror: Sandbox) -> None:
         checkpoint={"since": (datetime.now(UTC) + DAY).isoformat()},
     )
     ids = change(mirror)
-    complete_run(CHANGES)
+    complete_run(CHANGED_ORDERS)
     assert not missing_changes(mirror, ids)
 
 

@@ -44,14 +44,14 @@ def state() -> dict[object, tuple[str, str]]:
 
 
 def test_counts_and_digest_follow_five_hundred_changes(harness: OutboxHarness) -> None:
-    sync_when_due(orders_sync.SWEEP, seconds=60)
+    sync_when_due(orders_sync.ALL_ORDERS, seconds=60)
     assert sum(counts.order_counts().by_state.values()) == 600 and counts_are_exact()
     rows, news = OrderCount.objects.count(), OrderActivity.objects.count()
     old = Order.objects.filter(last_event_at__lt=timezone.now() - digest.FIRST_PERIOD * 4)
     assert not OrderActivity.objects.filter(order_id__in=old.values("pk")).exists()
 
-    request_run(orders_sync.SWEEP)
-    sync_when_due(orders_sync.SWEEP, seconds=60)
+    request_run(orders_sync.ALL_ORDERS)
+    sync_when_due(orders_sync.ALL_ORDERS, seconds=60)
     assert (OrderCount.objects.count(), OrderActivity.objects.count()) == (rows, news)
 
     one = staff("clinician")
@@ -61,8 +61,8 @@ def test_counts_and_digest_follow_five_hundred_changes(harness: OutboxHarness) -
     for seed in range(5):
         found = harness.sandbox.control("change", {"orders": 100, "seed": seed})
         changed.update(found["order_ids"])
-        request_run(orders_sync.SWEEP)
-        sync_when_due(orders_sync.SWEEP, seconds=60)
+        request_run(orders_sync.ALL_ORDERS)
+        sync_when_due(orders_sync.ALL_ORDERS, seconds=60)
         assert counts_are_exact()
         counts.fold()
         assert counts_are_exact()
