@@ -80,9 +80,9 @@ def handle_orders(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
     older: list[_ReceivedOrder] = []
     suspect: set[UUID] = set()
     latest = datetime.now(UTC) + CLOCK_TOLERANCE
-    known = stored_versions(ORDERS, [(order_id,) for order_id in received], lock=True)
+    versions = stored_versions(ORDERS, [(order_id,) for order_id in received], lock=True)
     for order_id in sorted(received, key=lambda key: key.int):
-        stored = known.get((order_id,))
+        stored = versions.get((order_id,))
         best = max(received[order_id], key=lambda order: order.version)
         rivals = [order for order in received[order_id] if order.version == best.version]
         for order in received[order_id]:
@@ -106,13 +106,13 @@ def handle_orders(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
         if contradicted:
             doubtful.add(order_id)
             outcomes.update((order.message_id, "looked up") for order in rivals)
-    outcome = store_orders([order.record for order in newest], known)
+    outcome = store_orders([order.record for order in newest], versions)
     if outcome.unreadable:
         raise ValueError("an order does not fit its columns")
     created = {record.key for record in outcome.created}
     written = {record.key[0] for record in outcome.touched}
-    # Orders that another worker stored after `known` was read. That read locked the other orders.
-    unknown = {(order_id,) for order_id in received} - known.keys() - created
+    # Orders that another worker stored after `versions` was read. That read locked all others.
+    unknown = {(order_id,) for order_id in received} - versions.keys() - created
     raced = stored_versions(ORDERS, sorted(unknown))
     for order in newest:
         other = raced.get((order.order_id,))

@@ -48,8 +48,8 @@ def notify_order_changes() -> int:
             rows = cursor.fetchall()
         people = User.objects.in_bulk({row[1] for row in rows})
         count = 0
-        for _, user_id, order_id, known, state in rows:
-            for kind, occasion in _notification_kinds(known, state):
+        for _, user_id, order_id, former_state, state in rows:
+            for kind, occasion in _notification_kinds(former_state, state):
                 count += notify([people[user_id]], kind, "order", order_id, about=occasion)
         with connection.cursor() as cursor:
             cursor.execute(
@@ -61,14 +61,14 @@ def notify_order_changes() -> int:
     return count
 
 
-def _notification_kinds(known: str, state: str) -> list[tuple[str, str]]:
+def _notification_kinds(former_state: str, state: str) -> list[tuple[str, str]]:
     """Return (notification kind, key of the occurrence) for each change between two states.
 
     The first state is the one at assignment, of which nobody is notified.
     """
-    if not known:
+    if not former_state:
         return []
-    before, (event_id, bucket, visit) = json.loads(known), json.loads(state)
+    before, (event_id, bucket, visit) = json.loads(former_state), json.loads(state)
     kinds = []
     if event_id != before[0] and bucket == vocabulary.NEEDS_ACTION:
         kinds.append(("needs-action", f"event {event_id}"))

@@ -21,7 +21,7 @@ from orders.rules.slots import (
     build_time_list,
     fetch_times,
     find_again,
-    is_found,
+    is_listed,
 )
 
 SECONDS: Final = 5.0
@@ -142,7 +142,7 @@ def _offer(
     times = fetch_times(deadline(), place, time_filters.start_date)
     chosen = time_filters.chosen
     apart = None
-    if chosen is not None and not is_found(times, chosen):
+    if chosen is not None and not is_listed(times, chosen):
         apart = find_again(deadline(), place, chosen)
     state = place.address.state if place.address else ""
     return build_time_list(

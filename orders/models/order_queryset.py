@@ -68,11 +68,11 @@ class OrderQuerySet(models.QuerySet["Order"]):
         rows = self.filter(**{name: value for name, value in plain.items() if value})
         rows = rows.created_between(filters["start_date"], filters["end_date"], sort)
         # Results that are not normal have an index sorted by the time of ordering.
-        found_by = "created_at" if filters["interpretation"] not in ("", "normal") else sort
+        index_column = "created_at" if filters["interpretation"] not in ("", "normal") else sort
         rows = rows.updated_between(
             filters["updated_start_date"],
             filters["updated_end_date"],
-            found_by,
+            index_column,
             filters["start_date"],
         )
         if is_never_usual(*ordered_until_and_updated_since(filters)):

@@ -88,10 +88,10 @@ def match_diagnoses(word: str, chosen: Collection[str] = ()) -> Matches:
     used = used_codes()
     if len(word) < FEWEST_LETTERS:
         codes = [code for code in used if code not in chosen and code.startswith(word.upper())]
-        described, failed = _described(codes[:MAX_SHOWN])
+        described, failed = _with_descriptions(codes[:MAX_SHOWN])
         return Matches(word, _with_uses(described, used), failed)
     typed = word.upper()
-    matching, failed = _matching(word, used)
+    matching, failed = _search_matches(word, used)
     ranked = sorted(_with_uses(matching, used), key=lambda choice: choice.code != typed)
     shown_choices = [choice for choice in ranked if choice.code not in chosen][:MAX_SHOWN]
     listed_codes = {choice.code for choice in shown_choices} | set(chosen)
@@ -132,29 +132,31 @@ def _with_uses(choices: Iterable[DiagnosisChoice], used: dict[str, int]) -> list
     return sorted(counted, key=lambda choice: -choice.uses)
 
 
-def _matching(word: str, used: dict[str, int]) -> tuple[list[DiagnosisChoice], bool]:
+def _search_matches(word: str, used: dict[str, int]) -> tuple[list[DiagnosisChoice], bool]:
     """Return the codes from the service and matching used ones, and whether the call failed."""
     typed = word.upper()
-    remembered = {
+    matching_used = {
         choice.code: choice
-        for choice in _remembered(used)
+        for choice in _with_cached_descriptions(used)
         if choice.code.startswith(typed) or typed in choice.description.upper()
     }
     try:
         answer = _search(word, time.monotonic() + WAIT_SECONDS)
     except errors.ServiceError as error:
         logger.info("diagnosis codes could not be looked up: %s", type(error).__name__)
-        return list(remembered.values()), True
-    return list({**remembered, **answer}.values()), False
+        return list(matching_used.values()), True
+    return list({**matching_used, **answer}.values()), False
 
 
-def _described(codes: Sequence[str]) -> tuple[list[DiagnosisChoice], bool]:
+def _with_descriptions(codes: Sequence[str]) -> tuple[list[DiagnosisChoice], bool]:
     """Return the codes with descriptions, and whether a call failed.
 
     The service is asked for descriptions that are not known.
     """
     ends = time.monotonic() + WAIT_SECONDS
-    described = {choice.code: choice for choice in _remembered(codes) if choice.description}
+    described = {
+        choice.code: choice for choice in _with_cached_descriptions(codes) if choice.description
+    }
     failed = False
     for code in codes:
         if code in described or failed:
@@ -186,7 +188,7 @@ def _search(word: str, ends: float) -> dict[str, DiagnosisChoice]:
     return answer
 
 
-def _remembered(codes: Iterable[str]) -> list[DiagnosisChoice]:
+def _with_cached_descriptions(codes: Iterable[str]) -> list[DiagnosisChoice]:
     """Return codes with the cached description of the service, or without one."""
     keys = {code: _key(code) for code in codes}
     try:

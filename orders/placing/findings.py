@@ -27,7 +27,7 @@ from orders.placing.forms import NOTE_LETTERS
 from orders.placing.order_request import TYPED_PHYSICIAN, OrderRequest
 from orders.placing.questions import answer_warning
 
-UNNAMED_TICK: Final = "on"
+UNNAMED_CONFIRMATION: Final = "on"
 """A confirmation that does not say which order it confirms."""
 REPEATED_WITHIN: Final = timedelta(days=30)
 JUST_NOW: Final = timedelta(days=1)
@@ -70,11 +70,11 @@ def findings(order_request: OrderRequest) -> list[Finding]:
 
 def blocking_findings(all_findings: list[Finding], order_request: OrderRequest) -> list[Finding]:
     """Return the findings that prevent placing the order as it is."""
-    ticked = order_request.typed.get("another", ())
+    confirmed = order_request.typed.get("another", ())
     return [
         finding
         for finding in all_findings
-        if finding.level == STOP or (finding.level == CONFIRM and finding.key not in ticked)
+        if finding.level == STOP or (finding.level == CONFIRM and finding.key not in confirmed)
     ]
 
 
@@ -289,8 +289,8 @@ def _check_note_and_date(order_request: OrderRequest) -> Iterator[Finding]:
         return
     letters = len(order_request.joined_note)
     if letters > NOTE_LETTERS:
-        ours = " together with the account’s own note" if order_request.default_note else ""
-        words = f"The note has {letters} characters{ours}: at most {NOTE_LETTERS} are taken."
+        added = " together with the account’s own note" if order_request.default_note else ""
+        words = f"The note has {letters} characters{added}: at most {NOTE_LETTERS} are taken."
         yield Finding("note too long", words, "clinical_notes")
     day = order_request.date_value("activate_by")
     if day is not None and day < timezone.localdate():

@@ -35,8 +35,10 @@ REASON: Final = "reason"
 """A column of the tables that this product returns. It is ignored."""
 SEPARATORS: Final = ",;\t"
 """The possible separators. Text pasted from a spreadsheet has tabs."""
-_NEAR: Final = 0.5
+_MIN_SIMILARITY: Final = 0.5
 """Least similarity (difflib) for which a column name is proposed."""
+_MIN_PART_LETTERS: Final = 3
+"""Fewest letters with which a part of its name proposes a column."""
 _MAX_SHOWN: Final = 5
 """Most column names or cells in one message."""
 _LETTERS_SHOWN: Final = 40
@@ -130,7 +132,7 @@ def squeezed(text: str) -> str:
     return "".join(mark for mark in folded if mark.isalnum())
 
 
-_BY_HEAD: Final = {squeezed(name): name for name in (*COLUMNS, REASON)}
+_COLUMN_BY_KEY: Final = {squeezed(name): name for name in (*COLUMNS, REASON)}
 
 
 def _decoded(raw: bytes) -> str:
@@ -173,10 +175,12 @@ def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
         begins = reader.line_num + 1
 
 
-def _columns(heads: Sequence[str]) -> list[str]:
+def _columns(headers: Sequence[str]) -> list[str]:
     """Return the column for each name in the first line; empty for an unknown name."""
-    names = [_BY_HEAD.get(squeezed(head), "") for head in heads]
-    unknown = [head for head, name in zip(heads, names, strict=True) if head.strip() and not name]
+    names = [_COLUMN_BY_KEY.get(squeezed(header), "") for header in headers]
+    unknown = [
+        header for header, name in zip(headers, names, strict=True) if header.strip() and not name
+    ]
     lacking = [name for name in NEEDED if name not in names]
     troubles = []
     if unknown:
@@ -195,16 +199,12 @@ def _columns(heads: Sequence[str]) -> list[str]:
     return names
 
 
-_LEAST_OF_HEAD: Final = 3
-"""Fewest letters with which a part of its name proposes a column."""
-
-
-def _unknown_column_message(head: str) -> str:
-    word = squeezed(head)
-    near = get_close_matches(word, _BY_HEAD, n=1, cutoff=_NEAR)
-    near = near or [head for head in _BY_HEAD if len(word) >= _LEAST_OF_HEAD and word in head]
-    proposal = f" Did you mean {_BY_HEAD[near[0]]}?" if near else ""
-    return f"“{_short(head)}” is not a column.{proposal}"
+def _unknown_column_message(header: str) -> str:
+    word = squeezed(header)
+    near = get_close_matches(word, _COLUMN_BY_KEY, n=1, cutoff=_MIN_SIMILARITY)
+    near = near or [key for key in _COLUMN_BY_KEY if len(word) >= _MIN_PART_LETTERS and word in key]
+    proposal = f" Did you mean {_COLUMN_BY_KEY[near[0]]}?" if near else ""
+    return f"“{_short(header)}” is not a column.{proposal}"
 
 
 def _cells(names: Sequence[str], number: int, line: Sequence[str]) -> dict[str, str]:

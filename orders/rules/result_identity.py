@@ -87,7 +87,7 @@ def check_identity(
     if result is None:
         return IdentityCheck()
     metadata: JsonObject = result.record_at("metadata")
-    first, last, born = _known_person(order, person)
+    first, last, born = _recorded_person(order, person)
     name, printed_born, age = (_text(metadata.get(key)) for key in ("patient", "dob", "age"))
     facts = [
         IdentityFact("Name", name, f"{first} {last}".strip(), compare_names(name, first, last)),
@@ -99,7 +99,9 @@ def check_identity(
     return IdentityCheck(tuple(facts), age)
 
 
-def _known_person(order: Order | None, person: Demographics | None) -> tuple[str, str, date | None]:
+def _recorded_person(
+    order: Order | None, person: Demographics | None
+) -> tuple[str, str, date | None]:
     first, last, born = "", "", None
     if person is not None:
         first, last, born = person.first_name, person.last_name, person.dob

@@ -295,7 +295,7 @@ def build_time_list(
     )
 
 
-def is_found(availability: service_appointments.Availability | None, time: OfferedTime) -> bool:
+def is_listed(availability: service_appointments.Availability | None, time: OfferedTime) -> bool:
     """Whether the time is in the list."""
     return any(chip.time.is_same(time) for _, chip in _chips(availability))
 

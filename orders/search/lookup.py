@@ -181,15 +181,15 @@ def _sole_match_url(
     people: Sequence[PatientMatch], orders: Sequence[Order], visits: Sequence[Appointment]
 ) -> str:
     """Return the page of the only match, or "". Orders of one transaction count as one match."""
-    things = {order.order_transaction_id or order.pk for order in orders}
-    owners = {visit.order_id for visit in visits} - {order.pk for order in orders}
-    if len(people) + len(things) + len(owners) != 1:
+    transactions = {order.order_transaction_id or order.pk for order in orders}
+    orders_of_visits = {visit.order_id for visit in visits} - {order.pk for order in orders}
+    if len(people) + len(transactions) + len(orders_of_visits) != 1:
         return ""
     if people:
         return people[0].url
     if orders:
         return order_url(max(orders, key=lambda order: order.created_at))
-    (order_id,) = owners
+    (order_id,) = orders_of_visits
     return order_url(order_id) if order_id else ""
 
 

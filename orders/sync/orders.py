@@ -188,12 +188,12 @@ _decode_transaction = msgspec.json.Decoder(_WithTransaction).decode
 
 
 def store_orders(
-    records: Sequence[Record[service_orders.OrderPayload]], known: StoredVersions | None = None
+    records: Sequence[Record[service_orders.OrderPayload]], versions: StoredVersions | None = None
 ) -> ApplyOutcome:
     """Store orders, newer versions only, and schedule lookups of what belongs to a changed order.
 
-    A transaction comes with each of its orders; its latest read wins. `known` is the mirror's state
-    of the orders, if the caller has locked their rows.
+    A transaction comes with each of its orders; its latest read wins. `versions` is the mirror's
+    state of the orders, if the caller has locked their rows.
     """
     related: dict[RecordKey, _RelatedRecords] = {}
 
@@ -202,7 +202,9 @@ def store_orders(
 
     vocabulary.decisions.refresh_if_stale()
     limits.refresh()
-    outcome = apply_batch(ORDERS, [mirror_record_of(record) for record in records], gather, known)
+    outcome = apply_batch(
+        ORDERS, [mirror_record_of(record) for record in records], gather, versions
+    )
     touched = [related[mirror_record.key] for mirror_record in outcome.touched]
     apply_batch(TRANSACTIONS, [order.group for order in touched if order.group is not None])
     if with_result := orders_with_result(order.order_id for order in touched):
@@ -326,7 +328,7 @@ def _store_order_answers(
     return {}
 
 
-def _orders_absent(keys: Sequence[str], asked_at: datetime) -> None:
+def _flag_missing(keys: Sequence[str], asked_at: datetime) -> None:
     flag_missing(ORDERS, [(UUID(key),) for key in keys], asked_at)
 
 
@@ -334,6 +336,6 @@ ORDER_LOOKUP = LookupType(
     kind="orders",
     fetch=lambda service, key: service.orders.get(key),
     store=_store_order_answers,
-    on_missing=_orders_absent,
+    on_missing=_flag_missing,
     team_of=lambda record: record.data.team_id,
 )

@@ -175,11 +175,11 @@ RESULTS = MirrorTable(
 )
 
 
-def _closed_with_new_records(known: StoredVersions, same: Collection[UUID]) -> list[UUID]:
+def _closed_with_new_records(versions: StoredVersions, same: Collection[UUID]) -> list[UUID]:
     """Return closed results that received another record and were read by the current release."""
     changed = [
         key
-        for (key,), stored in known.items()
+        for (key,), stored in versions.items()
         if key not in same and stored.digest[-1] == RESULTS.revision
     ]
     closed = Review.objects.filter(pk__in=changed).exclude(OPEN)
@@ -205,10 +205,10 @@ def _store(
     records = [MirrorRecord.from_service(r, UUID(key)) for key, r in answers.items()]
     keys = [record.key[0] for record in records]
     lock_patients_of(keys)
-    known = stored_versions(RESULTS, [record.key for record in records], lock=True)
-    same = {key for (key,) in already_stored_keys(known, records, RESULTS)}
-    before = _contents(_closed_with_new_records(known, same))
-    apply_batch(RESULTS, records, known=known)
+    versions = stored_versions(RESULTS, [record.key for record in records], lock=True)
+    same = {key for (key,) in already_stored_keys(versions, records, RESULTS)}
+    before = _contents(_closed_with_new_records(versions, same))
+    apply_batch(RESULTS, records, known=versions)
     after = _contents(before)
     same |= {key for key, content in before.items() if after[key] == content}
     # Unchanged results are included: their order may have become corrected since.

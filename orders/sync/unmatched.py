@@ -198,11 +198,11 @@ def _store(answers: Mapping[str, Item | None]) -> dict[str, timedelta | None]:
     return {}
 
 
-def _absent(keys: Sequence[str], asked_at: datetime) -> None:
+def _flag_missing(keys: Sequence[str], asked_at: datetime) -> None:
     flag_missing(UNMATCHED, [(UUID(key),) for key in keys], asked_at)
 
 
-LOOKUP: Final = LookupType(kind=RESOURCE, fetch=_fetch, store=_store, on_missing=_absent)
+LOOKUP: Final = LookupType(kind=RESOURCE, fetch=_fetch, store=_store, on_missing=_flag_missing)
 
 
 def handle_match_reviews(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:

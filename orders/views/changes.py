@@ -106,7 +106,7 @@ def activation(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 @requires("orders.view", "orders.change")
 @require_http_methods(METHODS)
-def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
+def complete_draw(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Mark the sample of an on-site collection as drawn."""
     order = get_object_or_404(Order, pk=order_id)
     command = CompleteDraw(order_id=order.pk, user_id=order.user_id)

@@ -26,7 +26,12 @@ from orders.placing import drafts, request_bodies
 from orders.placing.catalog_choices import choices
 from orders.placing.diagnoses import Matches, check_codes, match_diagnoses
 from orders.placing.finding_type import CONFIRM, STOP, Finding
-from orders.placing.findings import UNNAMED_TICK, blocking_findings, findings, recent_same_order
+from orders.placing.findings import (
+    UNNAMED_CONFIRMATION,
+    blocking_findings,
+    findings,
+    recent_same_order,
+)
 from orders.placing.former_answers import former_answers
 from orders.placing.forms import PlaceForm, order_values
 from orders.placing.order_request import FormValues, OrderRequest, codes_in
@@ -231,7 +236,9 @@ def _save_and_answer(
         typed.update(
             {**former_answers(order_request.replaced_order_source, order_request), **typed}
         )
-    _name_ticks(order_request, typed, is_same_choice=_has_same_choice(request, order_request))
+    _name_confirmations(
+        order_request, typed, is_same_choice=_has_same_choice(request, order_request)
+    )
     drafts.save_draft(staff_user(request), patient, importing, typed, request.POST.get(WRITTEN, ""))
     if do == "leave":
         return HttpResponse(status=204)
@@ -262,16 +269,16 @@ def _has_same_choice(request: HttpRequest, order_request: OrderRequest) -> bool:
     return before is None or before.partition("|")[0] == order_request.chosen_ids
 
 
-def _name_ticks(
+def _name_confirmations(
     order_request: OrderRequest, typed: dict[str, list[str]], *, is_same_choice: bool
 ) -> None:
     """Add to each confirmation the order that it confirms.
 
     A confirmation without an order is for the order that the page showed.
     """
-    if UNNAMED_TICK not in typed.get("another", ()):
+    if UNNAMED_CONFIRMATION not in typed.get("another", ()):
         return
-    named = [tick for tick in typed.pop("another") if tick != UNNAMED_TICK]
+    named = [key for key in typed.pop("another") if key != UNNAMED_CONFIRMATION]
     last = recent_same_order(order_request) if is_same_choice else None
     if last is not None:
         named.append(str(last.pk))
