@@ -183,18 +183,21 @@ SYNCED_LIST: Final = SyncedList(
 )
 
 
-def _fetch(service: Service, key: str) -> Item | None:
-    """Return the record; None for a team without the queue."""
+class _NoQueue:
+    """The answer to a team that does not have the queue. Such a lookup is done, not repeated."""
+
+
+def _fetch(service: Service, key: str) -> Item | _NoQueue:
     try:
         return service.unmatched.get(key)
     except errors.Refused as error:
         if error.status not in NO_SUCH_QUEUE:
             raise
-        return None
+        return _NoQueue()
 
 
-def _store(answers: Mapping[str, Item | None]) -> dict[str, timedelta | None]:
-    store_unmatched([answer for answer in answers.values() if answer is not None])
+def _store(answers: Mapping[str, Item | _NoQueue]) -> dict[str, timedelta | None]:
+    store_unmatched([answer for answer in answers.values() if isinstance(answer, Record)])
     return {}
 
 
