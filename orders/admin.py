@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 from uuid import UUID
 
 from django.contrib.admin import register
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -38,10 +37,10 @@ class OrderAdmin(RecordAdmin):
     identifiers = ("sample_id",)
     search_hint = "Full ID, or sample ID"
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: Order) -> LookupKeys:
         return {"orders": [row.pk]}
 
-    def lead(self, row: Any) -> tuple[str, str]:
+    def lead(self, row: Order) -> tuple[str, str]:
         return reverse("orders:detail", args=[row.pk]), "The order"
 
 
@@ -52,7 +51,7 @@ class TransactionAdmin(RecordAdmin):
     needs = ("orders.view", "records.view")
     list_display = ("id", "status", "as_of", "missing_since")
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: Transaction) -> LookupKeys:
         """Return lookups of its orders: the service sends a transaction with each of its orders."""
         return {"orders": list(row.orders.order_by().values_list("pk", flat=True)[:MAX_FETCHED])}
 
@@ -67,14 +66,14 @@ class AppointmentAdmin(RecordAdmin):
     searched = ("pk", "order")
     search_hint = "Full ID, or the order’s ID"
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: Appointment) -> LookupKeys:
         kind = LOOKUP_KIND_BY_TYPE.get(row.type)
         return {
             lookup_kind: [row.order_id]
             for lookup_kind in ([kind] if kind else LOOKUP_KIND_BY_METHOD.values())
         }
 
-    def lead(self, row: Any) -> tuple[str, str]:
+    def lead(self, row: Appointment) -> tuple[str, str]:
         if row.order_id is None:
             return "", ""
         return reverse("orders:detail", args=[row.order_id]), "The order"
@@ -89,17 +88,17 @@ class ResultAdmin(RecordAdmin):
     list_display = ("order_id", "status", "interpretation", "returned", "missing", "as_of")
     search_hint = "The order’s full ID"
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Result]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
         rows = super().get_queryset(request).select_related("order")
         return rows.defer("record", "content_hash", "order__record", "order__content_hash")
 
     def patients_of(self, rows: Iterable[Result]) -> list[UUID | None]:
         return [row.order.user_id if row.order else None for row in rows]
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: Result) -> LookupKeys:
         return {"results": [row.pk]}
 
-    def lead(self, row: Any) -> tuple[str, str]:
+    def lead(self, row: Result) -> tuple[str, str]:
         return reverse("reviewing:report", args=[row.pk]), "The result"
 
 
@@ -111,8 +110,8 @@ class UnmatchedResultAdmin(RecordAdmin):
     list_display = ("id", "status", "lab_name", "created_at", "missing_since")
     patient = "resolved_user_id"
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: UnmatchedResult) -> LookupKeys:
         return {"unmatched": [row.pk]}
 
-    def lead(self, row: Any) -> tuple[str, str]:
+    def lead(self, row: UnmatchedResult) -> tuple[str, str]:
         return reverse("unmatched:detail", args=[row.pk]), "Decide on it"
