@@ -1,4 +1,4 @@
-"""Adds names of lab tests, lab accounts, teams and markers to ids: `Liver Screen (3f2a…)`.
+"""Add names of lab tests, lab accounts, teams and markers to ids: `Liver Screen (3f2a…)`.
 
 The service's error messages have only ids ("Lab test <uuid> is not available for this lab
 account").

@@ -25,7 +25,7 @@ USER_FILTER = exactly("user_id", UUID, "Only what belongs to this user of the se
 
 
 class SearchFilter(ResourceFilter):
-    """Finds what the search box of the patient list finds."""
+    """A filter that finds what the search box of the patient list finds."""
 
     def parse(self, raw: str) -> Q:
         ResourceFilter.parse(self, raw)

@@ -36,7 +36,7 @@ class UploadForm(forms.Form):
 
 
 class TickForm(forms.Form):
-    """Identifies the row that the person saw, by its parsed content and its latest check."""
+    """The row that the person saw, identified by its parsed content and its latest check."""
 
     reading = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput)
     latest = forms.IntegerField(min_value=0, widget=forms.HiddenInput)

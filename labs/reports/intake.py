@@ -63,7 +63,7 @@ class UploadRejected(Exception):
 
 
 class SizeLimitHandler(FileUploadHandler):
-    """Counts the bytes of all files and stops the upload above the limit.
+    """An upload handler that counts the bytes of all files and stops above the limit.
 
     It must come before the handlers that keep the data.
     """
@@ -85,7 +85,7 @@ class SizeLimitHandler(FileUploadHandler):
 
 
 class MemoryOnlyHandler(MemoryFileUploadHandler):
-    """Keeps all data in memory, because a temporary file would not be encrypted."""
+    """An upload handler that keeps all data in memory: temporary files are not encrypted."""
 
     def handle_raw_input(self, *args: Any, **options: Any) -> None:
         self.activated = True

@@ -14,6 +14,7 @@ from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import may, requires
@@ -242,7 +243,7 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
     if reviewed is None:
         raise Http404
     if request.method != "POST":
-        if request.headers.get("HX-Request") == "true":
+        if _is_htmx(request):
             record_view(request, "report", [report.pk], [report.user_id])
         return _row(
             request, report, reviewed, _row_form(reviewed) if "edit" in request.GET else None
@@ -268,7 +269,7 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
         )
     except acceptance.ReportChanged:
         return _changed_row(request, report, position, form)
-    if request.headers.get("HX-Request") != "true":
+    if not _is_htmx(request):
         return redirect(f"{_report_url(report)}#row-{position}")
     # The page does not show what others changed meanwhile, so its digest must not cover that.
     page_seen = request.POST.get("seen", "")
@@ -319,7 +320,7 @@ def _row(
     overtaken: str = "",
 ) -> HttpResponse:
     """Show one row, or the whole page with this row open if no script requested it."""
-    if request.headers.get("HX-Request") == "true":
+    if _is_htmx(request):
         context: dict[str, object] = {"report": report, "may_accept": True}
         template = "labs/reports/_row.html"
     else:
@@ -327,7 +328,7 @@ def _row(
         context, template = _context(request, report), "labs/reports/detail.html"
         context["open_position"] = row.parsed.position
     context |= {"row": row, "row_form": form, "overtaken": overtaken}
-    if request.headers.get("HX-Request") == "true":
+    if _is_htmx(request):
         status = 200  # htmx swaps only successful answers. The row itself shows the error.
     return render(request, template, context, status=status)
 
@@ -375,8 +376,13 @@ def _redirect_back(request: HttpRequest, report: Report, message: str) -> HttpRe
     return redirect(_report_url(report))
 
 
+def _is_htmx(request: HttpRequest) -> bool:
+    """Whether a script requested a fragment of the page."""
+    return request.headers.get("HX-Request") == "true"
+
+
 def _report_url(report: Report) -> str:
-    return redirect("reports:detail", report.pk).url
+    return reverse("reports:detail", args=[report.pk])
 
 
 def _attempt(request: HttpRequest) -> int:
