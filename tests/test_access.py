@@ -124,7 +124,7 @@ def test_superuser_has_all_permissions_unless_inactive() -> None:
     user = User.objects.create_superuser("root-sample", password="long enough words")
     assert may(user, *access.PERMISSIONS)
     user.is_active = False
-    user._roles = None  # type: ignore[attr-defined]
+    user.cached_roles = None
     assert not may(user, "orders.view")
     assert not may(AnonymousUser(), "orders.view")
 

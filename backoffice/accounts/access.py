@@ -134,15 +134,13 @@ def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
     """
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
-    roles: frozenset[str] | None = getattr(user, "_roles", None)
-    if roles is None:
+    if user.cached_roles is None:
         group_names = getattr(user, "group_names", None)
         if group_names is None:
             group_names = user.groups.values_list("name", flat=True)
         names = ROLES.keys() & set(group_names)
-        roles = frozenset(names | {ADMINISTRATOR} if user.is_superuser else names)
-        user._roles = roles  # type: ignore[attr-defined]
-    return roles
+        user.cached_roles = frozenset(names | {ADMINISTRATOR} if user.is_superuser else names)
+    return user.cached_roles
 
 
 def may(user: AbstractBaseUser | AnonymousUser, *permissions: str) -> bool:

@@ -26,6 +26,11 @@ class User(AbstractUser):
         null=True, help_text="Their password is one they were given: see `first_passwords.py`"
     )
 
+    cached_roles: frozenset[str] | None = None
+    """Roles of the user, remembered for one request (`access.roles_of`)."""
+    scopes: frozenset[str] | None = None
+    """Permissions of the API token of the request; None without a token."""
+
     def get_full_name(self) -> str:
         """Return first and last name, or the user name if both are empty."""
         return super().get_full_name() or self.get_username()

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Field, Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
@@ -122,8 +122,9 @@ class RecordAdmin(BaseAdmin):
             if name in self.identifiers:
                 condition |= same_identifier(name, typed)
                 continue
+            assert isinstance(column, Field)
             try:
-                condition |= Q(**{name: column.to_python(typed)})  # type: ignore[union-attr]
+                condition |= Q(**{name: column.to_python(typed)})
             except (ValidationError, ValueError, OverflowError):
                 continue
         return queryset.filter(condition), False

@@ -11,7 +11,7 @@ from django.urls import NoReverseMatch, URLPattern, URLResolver, include, path, 
 
 from backoffice.accounts.access import View, may, requires
 from backoffice.admin.groups import GROUPS, LINKS
-from backoffice.admin.lists import capitalize_first
+from backoffice.admin.lists import BaseAdmin, capitalize_first
 
 
 class AdministrationSite(AdminSite):
@@ -44,12 +44,13 @@ class AdministrationSite(AdminSite):
     ) -> TemplateResponse:
         lines: dict[str, list[dict[str, str]]] = {group: [] for group in GROUPS}
         for model, admin in self._registry.items():
+            assert isinstance(admin, BaseAdmin)
             if admin.has_view_permission(request):
                 name = f"{model._meta.app_label}_{model._meta.model_name}"
-                lines[admin.group].append(  # type: ignore[attr-defined]  # all are `BaseAdmin`
+                lines[admin.group].append(
                     {
-                        "label": capitalize_first(admin.plural),  # type: ignore[attr-defined]
-                        "words": admin.words,  # type: ignore[attr-defined]
+                        "label": capitalize_first(admin.plural),
+                        "words": admin.words,
                         "url": reverse(f"{self.name}:{name}_changelist"),
                     }
                 )

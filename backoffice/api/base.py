@@ -44,7 +44,7 @@ class TokenAuthentication(BaseAuthentication):
             token = tokens.get_token(text.strip())
         except tokens.TokenRefused as refused:
             raise exceptions.AuthenticationFailed(str(refused)) from refused
-        token.user.scopes = frozenset({"api.read", *token.scopes})  # type: ignore[attr-defined]
+        token.user.scopes = frozenset({"api.read", *token.scopes})
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

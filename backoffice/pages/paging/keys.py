@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from django.db.models import Case, F, Func, Lookup, Model, OrderBy, Q, QuerySet, Value, When
+from django.db.models import Case, F, Field, Func, Lookup, Model, OrderBy, Q, QuerySet, Value, When
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.tuple_lookups import TupleGreaterThan, TupleLessThan
 
@@ -231,5 +231,11 @@ def _column_aliases(columns: Sequence[str]) -> str:
 
 
 def _qualified_column(model: type[Model], name: str) -> str:
-    field: Any = model._meta.pk if name == "pk" else model._meta.get_field(name)
-    return f"{model._meta.db_table}.{field.column}"
+    return f"{model._meta.db_table}.{column_field(model, name).column}"
+
+
+def column_field(model: type[Model], name: str) -> Field[Any, Any]:
+    """Return the field of a column; `pk` is the primary key."""
+    field = model._meta.pk if name == "pk" else model._meta.get_field(name)
+    assert isinstance(field, Field)
+    return field

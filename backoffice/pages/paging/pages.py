@@ -25,6 +25,7 @@ from backoffice.pages.paging.keys import (
     KeysetQuery,
     KeysetQueryBuilder,
     Row,
+    column_field,
     fetch_rows,
     fetch_rows_and_count,
     keys_by_full_sort,
@@ -168,7 +169,7 @@ def _build_page(
 def _encode_cursor(row: Model, sort: Sort) -> str:
     columns = sort.columns[-1:] if sort.private else sort.columns
     # A foreign key gives its key, not the related object.
-    values = [getattr(row, row._meta.get_field(name).attname) for name in columns]  # type: ignore[union-attr]
+    values = [getattr(row, column_field(type(row), name).attname) for name in columns]
     text = json.dumps(
         [value.isoformat() if hasattr(value, "isoformat") else value for value in values],
         default=str,
@@ -188,13 +189,13 @@ def _decode_cursor(rows: QuerySet[Row], sort: Sort, cursor: str | None) -> Curso
             return None
         if not all(is_storable(value) for value in raw if isinstance(value, str)):
             return None
-        fields = [rows.model._meta.get_field(name) for name in columns]
-        values = tuple(f.to_python(value) for f, value in zip(fields, raw, strict=True))  # type: ignore[union-attr]
+        fields = [column_field(rows.model, name) for name in columns]
+        values = tuple(f.to_python(value) for f, value in zip(fields, raw, strict=True))
     except (ValueError, binascii.Error, ValidationError, TypeError, OverflowError, RecursionError):
         return None
     if not sort.private:
         return values
-    sort_fields = [rows.model._meta.get_field(name) for name in sort.columns]
-    condition = f"{sort_fields[-1].column} = %s"  # type: ignore[union-attr]
+    sort_fields = [column_field(rows.model, name) for name in sort.columns]
+    condition = f"{sort_fields[-1].column} = %s"
     found = prepared_queries.where(rows.model, condition, values, tuple(sort.columns))
-    return tuple(getattr(found[0], field.attname) for field in sort_fields) if found else None  # type: ignore[union-attr]
+    return tuple(getattr(found[0], field.attname) for field in sort_fields) if found else None
