@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.urls import include, path
 
 from backoffice.accounts.views import sign_in
@@ -45,3 +46,5 @@ urlpatterns = [
     path("", include("webhooks.event_urls")),
     path("", include("webhooks.urls")),
 ]
+if settings.DEBUG:
+    urlpatterns.append(path("system/components/", pages.components, name="components"))

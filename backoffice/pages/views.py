@@ -1,4 +1,4 @@
-"""Updates of open pages, the preferences, and the error pages."""
+"""Updates of open pages, the preferences, the components, and the error pages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice.accounts.access import signed_in, staff_user
+from backoffice.accounts.access import requires, signed_in, staff_user
 from backoffice.accounts.models import User
 from backoffice.accounts.views.sign_in import set_theme_cookie
 from backoffice.core.request_ids import request_id_of
 from backoffice.core.snapshots import is_snapshot
+from backoffice.pages.components import component_context
 from backoffice.pages.live import about, changes_since
 from backoffice.pages.preferences import PreferencesForm
 
@@ -44,6 +45,13 @@ def live(request: HttpRequest) -> HttpResponse:
     response = JsonResponse({"count": count}) if count else HttpResponse(status=204)
     response.headers["X-Cursor"] = now
     return response
+
+
+@requires("system.view")
+@require_safe
+def components(request: HttpRequest) -> HttpResponse:
+    """Show every macro with a few inputs, to developers: the URL exists only with `DEBUG`."""
+    return render(request, "system/components.html", component_context())
 
 
 @signed_in

@@ -1,0 +1,70 @@
+"""The inputs of the page with all components, which shows developers every macro."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django import forms
+from django.utils import timezone
+
+from backoffice.core import vocabulary
+from backoffice.pages.lists.definition import Column
+from backoffice.pages.lists.fields import OpenVocabularyField, TimestampField
+from backoffice.pages.lists.forms import SIZES, Filter, FilterForm
+from backoffice.pages.paging.counts import Count
+from backoffice.pages.paging.pages import Page
+
+_COLUMNS: Final = (
+    Column("name", "Name", sort="name", macro="name"),
+    Column("born", "Born", sort="born", macro="born", cell_css="nowrap"),
+    Column("note", "Note", macro="note"),
+)
+
+
+class ExampleFilters(FilterForm):
+    """A filter row with a filter of each kind."""
+
+    SORTS: ClassVar = {"name": ("name",), "born": ("born",)}
+    DESCENDING_FIRST = frozenset({"born"})
+    FILTERS: ClassVar = (
+        Filter("Status", ("status",), always_shown=True),
+        Filter("Ordered", ("since",), always_shown=True, shows_zone=True),
+        Filter("Name", ("name",)),
+    )
+
+    status = OpenVocabularyField("order.method", label="Method")
+    since = TimestampField(label="From")
+    name = forms.CharField(label="Name", required=False, help_text="The beginning is enough.")
+
+
+def component_context() -> dict[str, Any]:
+    """Return the inputs of the macros on the page."""
+    form = ExampleFilters({"status": ["testkit", "by_drone"], "since": "nonsense"})
+    form.is_valid()
+    now = timezone.now()
+    return {
+        "form": form,
+        "now": now,
+        "moment": now - timedelta(hours=30),
+        "summer": datetime(2025, 7, 4, 2, 0, tzinfo=UTC),
+        "born": date(1984, 2, 29),
+        "key": UUID(int=7 << 96),
+        "columns": _COLUMNS,
+        "list": SimpleNamespace(
+            form=form, sort="name", direction="asc", falling=form.DESCENDING_FIRST,
+            noun="orders", sizes=SIZES, size=50,
+        ),
+        "pager": {
+            "page": Page(rows=["row"], previous="cursor", next=None),
+            "first": 51, "last": 1_100, "next_at": 1_101, "previous_at": 1,
+            "total": Count(1_100, capped=True),
+        },
+        "tabs": [
+            {"bucket": key, "label": label, "glyph": vocabulary.GLYPHS[key], "count": "12",
+             "current": key == vocabulary.NEEDS_ACTION}
+            for key, label in vocabulary.BUCKETS.items()
+        ],
+    }  # fmt: skip
