@@ -18,9 +18,9 @@ from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page
 
 _COLUMNS: Final = (
-    Column("name", "Name", sort="name", macro="name"),
-    Column("born", "Born", sort="born", macro="born", cell_css="nowrap"),
-    Column("note", "Note", macro="note"),
+    Column("name", "Name", sort="name"),
+    Column("born", "Born", sort="born"),
+    Column("note", "Note"),
 )
 
 

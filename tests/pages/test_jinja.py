@@ -9,8 +9,10 @@ from django.template import Context, Template, engines
 from django.test import RequestFactory
 from jinja2 import StrictUndefined, UndefinedError
 
-from backoffice.pages.jinja import url
+from backoffice.pages.jinja import cell_macros, url
+from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.macros import render_macro
+from orders.order_list.definition import ORDER_LIST
 
 ENVIRONMENT = engines["jinja2"].env  # type: ignore[attr-defined]
 
@@ -43,3 +45,9 @@ def test_url_of_page_record_and_other_route() -> None:
     assert url("orders:list") == "/orders/"
     assert url("orders:detail", key) == f"/orders/{key}/"
     assert url("orders:view", 3) == url("orders:view", key=3)
+
+
+@pytest.mark.parametrize("list_page", [ORDER_LIST])
+def test_every_column_has_a_macro(list_page: ListPage) -> None:
+    macros = ENVIRONMENT.get_template(list_page.row_macros).module
+    assert len(cell_macros(list_page.columns, macros)) == len(list_page.columns)
