@@ -11,9 +11,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import environ
 import jinja2
 from csp.constants import NONE, SELF
 
@@ -56,9 +54,7 @@ SECRET_KEY_FALLBACKS = env.word_list("SECRET_KEY_FALLBACKS")
 FIELD_KEYS = env.field_keys(
     configured("FIELD_KEYS", "1:ZGV2ZWxvcG1lbnQtb25seS1kZXZlbG9wbWVudC1vbmw=")
 )
-AUDIT_KEYS = env.word_list("AUDIT_KEY")
-if any(len(key) < 32 for key in AUDIT_KEYS):
-    env.add_error("AUDIT_KEY is too short: each key must have 32 characters or more.")
+AUDIT_KEYS = env.audit_keys("AUDIT_KEY")
 AUDIT_KEEP_YEARS = env.number("AUDIT_KEEP_YEARS", 6, 0, 100)
 AUDIT_HOLD = env.flag("AUDIT_HOLD", False)
 # Gets a line after each seal, preferably on append-only storage (`audit/chain_head.py`).
@@ -160,14 +156,9 @@ if REDIS_URL.startswith("unix://"):
 
 EMAIL_URL = env.url("EMAIL_URL", "", ("smtp", "smtp+tls", "smtps"))
 if EMAIL_URL:
-    _mail = environ.Env.email_url_config(EMAIL_URL)
-    _ports = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
-    EMAIL_HOST = _mail["EMAIL_HOST"]
-    EMAIL_PORT = _mail["EMAIL_PORT"] or _ports[urlsplit(EMAIL_URL).scheme]
-    EMAIL_HOST_USER = _mail["EMAIL_HOST_USER"] or ""
-    EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_PASSWORD"] or ""
-    EMAIL_USE_TLS = urlsplit(EMAIL_URL).scheme == "smtp+tls"
-    EMAIL_USE_SSL = urlsplit(EMAIL_URL).scheme == "smtps"
+    EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.email_server(EMAIL_URL)
+    EMAIL_USE_TLS = EMAIL_URL.lower().startswith("smtp+tls:")
+    EMAIL_USE_SSL = EMAIL_URL.lower().startswith("smtps:")
 EMAIL_TIMEOUT = 10  # seconds
 EMAIL_FROM = env.text("EMAIL_FROM", "backoffice@localhost" if LOCAL else "")
 SITE_URL = env.url("SITE_URL", f"http://127.0.0.1:{PORT}", ("https", "http")).rstrip("/")

@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 from zoneinfo import available_timezones
 
+import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from backoffice.core.key_strength import PUBLISHED, weakness, weakness_of_bytes
@@ -102,6 +103,14 @@ def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
     return value
 
 
+def email_server(url: str) -> tuple[str, int, str, str]:
+    """Return host, port, user and password of an SMTP URL. The port depends on the scheme."""
+    config = environ.Env.email_url_config(url)
+    port = config["EMAIL_PORT"] or {"smtp": 25, "smtp+tls": 587, "smtps": 465}[urlsplit(url).scheme]
+    user, password = config["EMAIL_HOST_USER"], config["EMAIL_HOST_PASSWORD"]
+    return config["EMAIL_HOST"], port, user or "", password or ""
+
+
 def header_name(name: str, default: str) -> str:
     value = text(name, default)
     if not value.isascii() or not value.replace("-", "").isalnum():
@@ -162,6 +171,13 @@ def _is_on_this_machine(url: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def audit_keys(name: str) -> list[str]:
+    keys = word_list(name)
+    if any(len(key) < 32 for key in keys):
+        add_error(f"{name} is too short: each key must have 32 characters or more.")
+    return keys
 
 
 def bearer_token(name: str) -> str:
