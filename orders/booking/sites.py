@@ -169,7 +169,7 @@ def _load_providers(picker_data: PickerData, calls: Service, zip_code: str) -> l
             picker_data.requests.append(provider.name)
     if not ready and not picker_data.requests:
         picker_data.unserved = zip_code
-        names = dict(Lab.objects.filter(slug__in=area.central_labs).values_list("slug", "name"))
+        names = Lab.names()
         picker_data.nearby = [
             (names.get(slug, slug), lab.within_radius)
             for slug, lab in area.central_labs.items()

@@ -82,11 +82,7 @@ def quality_lines(start: datetime, end: datetime) -> list[QualityLine]:
         cursor.execute(_AFFECTED_SQL, [start, end])
         for method, lab, count in cursor.fetchall():
             line_of(method, lab).affected_results = count
-    names = dict(
-        Lab.objects.filter(slug__in=[line.lab for line in lines.values()]).values_list(
-            "slug", "name"
-        )
-    )
+    names = Lab.names()
     for line in lines.values():
         line.lab_name = names.get(line.lab, "")
     return sorted(lines.values(), key=lambda line: (line.method, -line.failed, line.lab))

@@ -369,8 +369,7 @@ def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
     record_view(request, "result", {value.order_id for value in values}, [patient_id])
     by_name = may(request.user, "patients.view")
     numbers = [value for value in values if value.number is not None]
-    lab_slugs = {value.lab for value in values}
-    labs = dict(Lab.objects.filter(slug__in=lab_slugs).values_list("slug", "name"))
+    labs = Lab.names()
     unit = numbers[-1].unit if numbers else ""
     context = {
         "values": values,

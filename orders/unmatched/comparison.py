@@ -57,11 +57,7 @@ def compare_candidates(
     people = Patient.objects.defer("record").in_bulk(
         [candidate.user_id for candidate in candidates if candidate.user_id]
     )
-    labs = dict(
-        Lab.objects.filter(slug__in={order.lab_slug for order in orders.values()}).values_list(
-            "slug", "name"
-        )
-    )
+    labs = Lab.names()
     return [
         _compare_candidate(
             item,
