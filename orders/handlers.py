@@ -24,7 +24,7 @@ from backoffice.mirror.tables import MirrorRecord, RowValues
 from backoffice.service import Record
 from backoffice.service import events as service_events
 from backoffice.service import orders as service_orders
-from backoffice.service.events import ReceivedEvent, misfit, typed
+from backoffice.service.events import ReceivedEvent, misread_data, parse_event_data
 from backoffice.service.payload import Reader, Unreadable
 from backoffice.sync.lookups import schedule_lookups
 from orders.models import Order
@@ -141,7 +141,7 @@ def handle_appointments(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
     kinds: dict[str, set[UUID]] = {kind: set() for kind in LOOKUP_KIND_BY_METHOD.values()}
     unnamed: set[UUID] = set()
     for event in events:
-        draw = typed(_APPOINTMENT, event)
+        draw = parse_event_data(_APPOINTMENT, event)
         named = LOOKUP_KIND_BY_TYPE.get(draw.type)
         (kinds[named] if named else unnamed).add(draw.order_id)
     methods = dict(Order.objects.filter(pk__in=unnamed).values_list("pk", "method"))
@@ -163,7 +163,7 @@ def handle_critical_results(events: Sequence[ReceivedEvent]) -> Mapping[str, str
     rows = []
     users = set()
     for event in events:
-        critical = typed(service_events.CRITICAL_RESULT, event)
+        critical = parse_event_data(service_events.CRITICAL_RESULT, event)
         user_id = critical.user_id or event.user_id
         users |= {user_id} if user_id else set()
         rows.append((event, critical, user_id))
@@ -247,8 +247,8 @@ def _read_order(event: ReceivedEvent) -> _ReceivedOrder | UUID:
     record = service_orders.ORDER.read(event.data, event.received_at)
     if isinstance(record, Unreadable):
         if _is_incomplete(event.data):
-            return typed(_ORDER_ID, event).id
-        raise misfit(record)
+            return parse_event_data(_ORDER_ID, event).id
+        raise misread_data(record)
     order = record.data
     lab_test = order.lab_test
     if not order.events or not (lab_test.id or lab_test.name):

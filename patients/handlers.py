@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from backoffice.service.events import Misread, ReceivedEvent, typed
+from backoffice.service.events import Misread, ReceivedEvent, parse_event_data
 from backoffice.service.payload import Reader
 from backoffice.sync.lookups import schedule_lookups
 from patients.sync import unknown_patients
@@ -36,7 +36,7 @@ def handle_connections(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
 
 
 def _user(event: ReceivedEvent) -> UUID:
-    user_id = typed(_USER_ONLY, event).user_id or event.user_id
+    user_id = parse_event_data(_USER_ONLY, event).user_id or event.user_id
     if user_id is None:
         raise Misread("$.user_id", "missing")
     return user_id

@@ -105,7 +105,7 @@ def _verify_and_store(headers: Mapping[str, str], read: Callable[[int], bytes]) 
         return DeliveryResponse(415, "encoded body")
     try:
         # Checked first, so that the body of a request without valid headers is not read.
-        signing.claimed(headers, settings.WEBHOOK_HEADER_PREFIXES)
+        signing.parse_signature_headers(headers, settings.WEBHOOK_HEADER_PREFIXES)
         body = _read_body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
         if isinstance(body, DeliveryResponse):
             return body
@@ -151,7 +151,7 @@ def _parsed_secrets(texts: tuple[str, ...]) -> tuple[signing.Secret, ...]:
     return signing.read_secrets(texts)
 
 
-def _store(signed: signing.Signed, body: bytes) -> DeliveryResponse:
+def _store(signed: signing.VerifiedDelivery, body: bytes) -> DeliveryResponse:
     signed_values = signed.message_id, signed.sent_at, signed.key, body, _digest(body)
     try:
         envelope = event_envelope.read(body)

@@ -5,7 +5,7 @@ Interface: appointments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec import field
 
 from backoffice.service.areas import AreaInfo, LngLat, PscInfo
-from backoffice.service.exchange import Chapter, as_json, keyed
+from backoffice.service.exchange import Calls, as_json, idempotency_headers
 from backoffice.service.payload import (
     Instant,
     Payload,
@@ -24,6 +24,7 @@ from backoffice.service.payload import (
     day,
     either,
 )
+from backoffice.service.wire import Query
 
 _PHLEBOTOMY = "/v3/order/{order_id}/phlebotomy/appointment"
 _PSC = "/v3/order/{order_id}/psc/appointment"
@@ -146,9 +147,9 @@ class Availability(Payload):
     slots: list[DaySlots]
     timezone: str | None = None
 
-    def zone_of(self, one: DaySlots) -> str | None:
+    def zone_of(self, day: DaySlots) -> str | None:
         """Return the IANA name of the zone for a day's slots; None when it was not sent."""
-        return (one.location.iana_timezone if one.location else None) or self.timezone
+        return (day.location.iana_timezone if day.location else None) or self.timezone
 
 
 class CancellationReason(Payload):
@@ -178,7 +179,7 @@ _AREA = Reader(AreaInfo)
 _SITES = Reader(PscInfo)
 
 
-class AppointmentCalls(Chapter):
+class AppointmentCalls(Calls):
     """Calls of appointments.md 1.
 
     A radius is a text with a number of miles: 10, 20, 25, 50, or 100. ``notes`` are about the
@@ -221,7 +222,7 @@ class AppointmentCalls(Chapter):
         around. Raises Missing when there are no slots, and NotEnabled when the team lacks the
         feature.
         """
-        query: dict[str, Any] = {
+        query: Query = {
             "lab": lab,
             "start_date": start_date,
             "site_codes": site_codes,
@@ -268,15 +269,15 @@ class AppointmentCalls(Chapter):
         confirmation after it. The idempotency key is a beta feature of the service and lasts 14
         days. The answer that the service stores for a key does not change when the booking changes.
         """
-        waits = {
+        limits = {
             "sync_confirmation_timeout_millisecond": sync_timeout_ms,
             "async_confirmation_timeout_millisecond": async_timeout_ms,
         }
-        body: dict[str, Any] = {"booking_key": booking_key, **_notes_field(notes)}
-        body |= {name: one for name, one in waits.items() if one is not None}
+        body: dict[str, object] = {"booking_key": booking_key, **_notes_field(notes)}
+        body |= {name: limit for name, limit in limits.items() if limit is not None}
         if async_confirmation:
             body["async_confirmation"] = True
-        headers = keyed(idempotency_key, no_cache)
+        headers = idempotency_headers(idempotency_key, no_cache)
         return self._send("POST", _PSC, "book", order_id, body, headers)
 
     def reschedule_phlebotomy(
@@ -315,15 +316,19 @@ class AppointmentCalls(Chapter):
     def _send(
         self,
         method: str,
-        place: str,
+        route: str,
         verb: str,
         order_id: UUID | str,
-        body: dict[str, Any],
+        body: Mapping[str, object],
         headers: dict[str, str] | None = None,
     ) -> Record[AppointmentPayload]:
-        path = f"{place}/{verb}"
         return self._call.send(
-            method, path, APPOINTMENT, as_json(body), headers=headers, order_id=order_id
+            method,
+            f"{route}/{verb}",
+            APPOINTMENT,
+            as_json(body),
+            headers=headers,
+            order_id=order_id,
         )
 
     def area_info(
@@ -334,7 +339,7 @@ class AppointmentCalls(Chapter):
         lab_account_id: UUID | str | None = None,
     ) -> Record[AreaInfo]:
         """Return what labs and providers offer near a five-digit zip code."""
-        query: dict[str, Any] = {
+        query: Query = {
             "zip_code": zip_code,
             "radius": radius,
             "labs": labs,
@@ -351,7 +356,7 @@ class AppointmentCalls(Chapter):
         lab_account_id: UUID | str | None = None,
     ) -> Record[PscInfo]:
         """Return the centers of a lab near a zip code."""
-        query: dict[str, Any] = {
+        query: Query = {
             "zip_code": zip_code,
             "lab_id": lab_id,
             "radius": radius,
@@ -364,7 +369,7 @@ class AppointmentCalls(Chapter):
         self, order_id: UUID | str, radius: str = "25", capabilities: Sequence[str] = ()
     ) -> Record[PscInfo]:
         """Return the centers that can draw the sample of this order."""
-        query: dict[str, Any] = {"radius": radius, "capabilities": capabilities}
+        query: Query = {"radius": radius, "capabilities": capabilities}
         return self._call.record(
             "/v3/order/{order_id}/psc/info", _SITES, query=query, order_id=order_id
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import field
 
+from backoffice.service.json_text import JsonObject
 from backoffice.service.payload import Payload
 
 BOOKABLE_PREFIX = "appointment_scheduling_via_"
@@ -54,7 +55,7 @@ class CentralLab(Payload):
     within_radius_sent: int | None = field(default=None, name="within_radius")
 
     @property
-    def _centers(self) -> dict[str, Any]:
+    def _centers(self) -> JsonObject:
         sent = self.patient_service_centers
         return sent if isinstance(sent, dict) else {}
 
@@ -63,7 +64,7 @@ class CentralLab(Payload):
         sent = self.supported_bill_types_sent
         if sent is None:
             sent = self._centers.get("supported_bill_types")
-        return [str(one) for one in sent] if isinstance(sent, list) else []
+        return [str(item) for item in sent] if isinstance(sent, list) else []
 
     @property
     def within_radius(self) -> int | None:
@@ -79,7 +80,7 @@ class CentralLab(Payload):
     @property
     def capabilities(self) -> list[str]:
         sent = self._centers.get("capabilities")
-        return [str(one) for one in sent] if isinstance(sent, list) else []
+        return [str(item) for item in sent] if isinstance(sent, list) else []
 
     @property
     def bookable(self) -> bool:
@@ -133,7 +134,7 @@ class Site(Payload):
 
     @property
     def bookable(self) -> bool:
-        return any(one.startswith(BOOKABLE_PREFIX) for one in self.capabilities)
+        return any(name.startswith(BOOKABLE_PREFIX) for name in self.capabilities)
 
 
 class PscInfo(Payload):

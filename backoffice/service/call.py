@@ -14,11 +14,12 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, BinaryIO, TypedDict
 
 import httpx
 
 from backoffice.service import errors, wire
+from backoffice.service.json_text import JsonObject
 from backoffice.service.payload import Unreadable
 
 ERROR_LIMIT = 64 * 1024
@@ -63,6 +64,14 @@ class Budget:
         return self._expires - self._clock.monotonic()
 
 
+class BodyArguments(TypedDict, total=False):
+    """The body of a request, as arguments of httpx; empty for none."""
+
+    json: JsonObject
+    data: dict[str, str]
+    files: list[tuple[str, tuple[str, BinaryIO, str]]]
+
+
 @dataclass(slots=True, repr=False)
 class Call:
     """One call; ``reads`` means that it changes nothing at the service, whatever its method."""
@@ -73,7 +82,7 @@ class Call:
     query: wire.Pairs
     accept: str
     reads: bool
-    body: Mapping[str, Any] = field(default_factory=dict)
+    body: BodyArguments = field(default_factory=BodyArguments)
     headers: Mapping[str, str] = field(default_factory=dict)
     trace_id: str = field(default_factory=lambda: secrets.token_hex(16))
 
@@ -81,14 +90,14 @@ class Call:
         return f"00-{self.trace_id}-{secrets.token_hex(8)}-01"
 
     def error(
-        self, kind: type[errors.ServiceError], response: httpx.Response, **more: Any
+        self, kind: type[errors.ServiceError], response: httpx.Response, **details: Any
     ) -> errors.ServiceError:
         return kind(
             status=response.status_code,
             route=f"{self.method} {self.route}",
             trace_id=self.trace_id,
             request_id=wire.request_id(response),
-            **more,
+            **details,
         )
 
     def unusable_error(self, response: httpx.Response, reason: str) -> errors.ServiceError:
@@ -156,12 +165,15 @@ class Call:
             return self.error(errors.Uncertain, response, reason=reason, message=error_body.message)
         if status == 404:
             return self.error(errors.Missing, response, message=error_body.message)
-        words: dict[str, Any] = {"message": error_body.message, "fields": error_body.fields}
+        kind: type[errors.Refused] = errors.Refused
+        existing = {}
         if status in (401, 403):
-            return self.error(errors.Denied, response, **words)
-        if status in (400, 409) and error_body.existing is not None:
-            return self.error(errors.Duplicate, response, existing_id=error_body.existing, **words)
-        return self.error(errors.Refused, response, **words)
+            kind = errors.Denied
+        elif status in (400, 409) and error_body.existing is not None:
+            kind, existing = errors.Duplicate, {"existing_id": error_body.existing}
+        return self.error(
+            kind, response, message=error_body.message, fields=error_body.fields, **existing
+        )
 
     def _read_error_body(self, response: httpx.Response, budget: Budget) -> bytes:
         """Return the part of an error body that arrives in time and within the limit."""
@@ -203,7 +215,7 @@ class Call:
             raise failure
 
 
-def _decompress(unzip: Any, chunk: bytes) -> Iterator[bytes]:
+def _decompress(unzip: zlib._Decompress | None, chunk: bytes) -> Iterator[bytes]:
     if unzip is None:
         yield chunk
         return

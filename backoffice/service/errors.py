@@ -31,7 +31,7 @@ logged. Interface: errors and limits, chapter 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
 import msgspec
@@ -64,8 +64,19 @@ class FieldError(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return "<FieldError>"
 
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
+    def __rich_repr__(self) -> list[tuple[str, object]]:
         return []
+
+
+class ErrorDetails(TypedDict, total=False):
+    """The arguments that all errors have."""
+
+    status: int | None
+    route: str
+    trace_id: str
+    request_id: str
+    message: str
+    reason: str
 
 
 class ServiceError(Exception):
@@ -107,8 +118,10 @@ class ServiceError(Exception):
 class Refused(ServiceError):
     """The service refused the request; ``fields`` is empty when no single field is wrong."""
 
-    def __init__(self, *, fields: tuple[FieldError, ...] = (), **rest: Any) -> None:
-        super().__init__(**rest)
+    def __init__(
+        self, *, fields: tuple[FieldError, ...] = (), **details: Unpack[ErrorDetails]
+    ) -> None:
+        super().__init__(**details)
         self.fields = fields
 
 
@@ -119,8 +132,8 @@ class Denied(Refused):
 class Duplicate(Refused):
     """The object to create exists already, with the id ``existing_id``: use that one."""
 
-    def __init__(self, *, existing_id: UUID = _NOBODY, **rest: Any) -> None:
-        super().__init__(**rest)
+    def __init__(self, *, existing_id: UUID = _NOBODY, **details: Unpack[ErrorDetails]) -> None:
+        super().__init__(**details)
         self.existing_id = existing_id
 
 
@@ -138,8 +151,8 @@ class Missing(ServiceError):
 class Limited(ServiceError):
     """Too many calls (429); ``retry_after`` is the wait in seconds, between 0 and 300."""
 
-    def __init__(self, *, retry_after: float = 0.0, **rest: Any) -> None:
-        super().__init__(**rest)
+    def __init__(self, *, retry_after: float = 0.0, **details: Unpack[ErrorDetails]) -> None:
+        super().__init__(**details)
         self.retry_after = min(max(retry_after, 0.0), RETRY_AFTER_CAP)
 
 
@@ -149,8 +162,10 @@ class Unreachable(ServiceError):
     ``retry_after`` is the wait in seconds that the service asked for (at most 300), or None.
     """
 
-    def __init__(self, *, retry_after: float | None = None, **rest: Any) -> None:
-        super().__init__(**rest)
+    def __init__(
+        self, *, retry_after: float | None = None, **details: Unpack[ErrorDetails]
+    ) -> None:
+        super().__init__(**details)
         self.retry_after = None if retry_after is None else min(retry_after, RETRY_AFTER_CAP)
 
 
@@ -160,8 +175,10 @@ class Malformed(Unreachable):
     ``unreadable`` holds the record when the call was for one record that does not fit its type.
     """
 
-    def __init__(self, *, unreadable: Unreadable | None = None, **rest: Any) -> None:
-        super().__init__(**rest)
+    def __init__(
+        self, *, unreadable: Unreadable | None = None, **details: Unpack[ErrorDetails]
+    ) -> None:
+        super().__init__(**details)
         self.unreadable = unreadable
 
 

@@ -202,7 +202,7 @@ def read(raw_body: bytes) -> EventEnvelope:
     event_type = ""
     if not isinstance(envelope, Unreadable):
         event_type = envelope.data.event_type
-    problem = _unsound(raw_body)
+    problem = _unsafe_content(raw_body)
     if isinstance(envelope, Unreadable):
         path, reason = problem or (envelope.path, envelope.reason)
         raise Misread(path, reason)
@@ -211,20 +211,20 @@ def read(raw_body: bytes) -> EventEnvelope:
     return envelope.data
 
 
-def typed(reader: Reader[T], event: ReceivedEvent) -> T:
+def parse_event_data(reader: Reader[T], event: ReceivedEvent) -> T:
     """Return the data of an event in its type; raises Misread when it does not fit."""
     record = reader.read(event.data, event.received_at)
     if isinstance(record, Unreadable):
-        raise misfit(record)
+        raise misread_data(record)
     return record.data
 
 
-def misfit(data: Unreadable) -> Misread:
+def misread_data(data: Unreadable) -> Misread:
     """Return the error for event data that does not fit its type."""
     return Misread(data.path.replace("$", "$.data", 1), data.reason)
 
 
-def _unsound(body: bytes) -> tuple[str, str] | None:
+def _unsafe_content(body: bytes) -> tuple[str, str] | None:
     """Return path and reason of the first unsafe content in a body, or None."""
     try:
         value = _anything(body)
@@ -240,10 +240,10 @@ def _unsound(body: bytes) -> tuple[str, str] | None:
             if type(holder) is dict:
                 names += len(holder)
                 holder = holder.values()
-            inside += [one for one in holder if type(one) not in _HARMLESS]
-        if any(not -_WHOLE <= one < _WHOLE for one in inside if type(one) is int):
+            inside += [value for value in holder if type(value) not in _HARMLESS]
+        if any(not -_WHOLE <= value < _WHOLE for value in inside if type(value) is int):
             return "$", "Whole number beyond 64 bits"
-        level = [one for one in inside if type(one) is not int]
+        level = [value for value in inside if type(value) is not int]
         if not level:
             break
     else:
@@ -261,7 +261,7 @@ def _unsound(body: bytes) -> tuple[str, str] | None:
 def _has_duplicate_member(body: bytes) -> bool:
     twice = False
 
-    def note(pairs: list[tuple[str, Any]]) -> None:
+    def note(pairs: list[tuple[str, object]]) -> None:
         nonlocal twice
         twice = twice or len({name for name, _ in pairs}) < len(pairs)
 
@@ -269,7 +269,7 @@ def _has_duplicate_member(body: bytes) -> bool:
     return twice
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     """Return all the text in a value, names included."""
     if isinstance(value, dict):
         return "".join(map(_words, chain(value, value.values())))

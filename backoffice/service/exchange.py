@@ -15,14 +15,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx
 import msgspec
 
 from backoffice.service import errors, json_text, wire
-from backoffice.service.call import Budget, Call, Clock, Watch
-from backoffice.service.list_envelope import list_in
+from backoffice.service.call import BodyArguments, Budget, Call, Clock, Watch
+from backoffice.service.list_envelope import parse_list
 from backoffice.service.payload import Reader, Record, RecordPage, RequestBody
 from backoffice.service.transport import READ_SECONDS, timeouts
 
@@ -83,12 +83,12 @@ class Document:
         return self._chunks
 
 
-def as_json(body: RequestBody | Mapping[str, Any]) -> dict[str, Any]:
+def as_json(body: RequestBody | Mapping[str, object]) -> BodyArguments:
     """Return a JSON body as arguments of httpx; fields that were not set are not sent."""
     return {"json": msgspec.to_builtins(body)}
 
 
-def keyed(idempotency_key: str | None, no_cache: bool = False) -> dict[str, str]:
+def idempotency_headers(idempotency_key: str | None, no_cache: bool = False) -> dict[str, str]:
     """Return the headers that give a second request with the same key the first answer.
 
     With ``no_cache`` the service stores only a success for the key.
@@ -109,7 +109,7 @@ class Exchange:
     """Calls to one interface (one base URL, one key) over shared connections.
 
     ``reader`` reuses its connections. ``writer`` opens a new one for each call (see
-    :class:`~backoffice.service.Service`).
+    :class:`~backoffice.service.Service`). ``path_parts`` are values for every route.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Exchange:
         self._clock = clock
         self._deadline = deadline
         self._attempts = attempts
-        self.path_parts: dict[str, Any] = dict(path_parts or {})
+        self._path_parts = path_parts or {}
         self._write_deadline = write_deadline
         self._watch = watch or Watch()
         self._ends = math.inf
@@ -158,7 +158,7 @@ class Exchange:
         reader: Reader[T],
         *,
         query: wire.Query | None = None,
-        **path: Any,
+        **path: object,
     ) -> Record[T]:
         """Read one record; raises Malformed when it does not fit its type."""
         call = self._call("GET", route, path, query)
@@ -170,8 +170,8 @@ class Exchange:
         reader: Reader[T],
         *,
         query: wire.Query | None = None,
-        body: Mapping[str, Any] | None = None,
-        **path: Any,
+        body: BodyArguments | None = None,
+        **path: object,
     ) -> Record[T]:
         """Read the answer of a POST that changes nothing; it is retried like any read."""
         call = self._call("POST", route, path, query, body, reads=True)
@@ -182,12 +182,12 @@ class Exchange:
         method: str,
         route: str,
         reader: Reader[T],
-        body: Mapping[str, Any] | None = None,
+        body: BodyArguments | None = None,
         *,
         inside: str | None = None,
         headers: Mapping[str, str] | None = None,
         seconds: float | None = None,
-        **path: Any,
+        **path: object,
     ) -> Record[T]:
         """Send a write once and return the record of its answer, under ``inside`` or as a whole.
 
@@ -198,26 +198,26 @@ class Exchange:
         call = self._call(method, route, path, None, body, headers)
         answer = self._json(call, seconds or self._write_deadline)
         if inside is not None:
-            raw = self._part(call, answer, inside)
+            raw = self._member(call, answer, inside)
             if raw is None:
                 raise call.shape_error(answer.response, f"no {inside}")
             answer = Answer(raw, answer.response, answer.asked_at)
         return self._record(call, answer, reader)
 
-    def send_and_maybe(
+    def send_for_optional_record(
         self,
         method: str,
         route: str,
         reader: Reader[T],
-        body: Mapping[str, Any],
+        body: BodyArguments,
         *,
         inside: str,
-        **path: Any,
+        **path: object,
     ) -> Record[T] | None:
         """Send a write like :meth:`send` whose answer may be null instead of the record."""
         call = self._call(method, route, path, None, body)
         answer = self._json(call, self._write_deadline)
-        raw = self._part(call, answer, inside)
+        raw = self._member(call, answer, inside)
         if raw is None:
             return None
         return self._record(call, Answer(raw, answer.response, answer.asked_at), reader)
@@ -226,10 +226,10 @@ class Exchange:
         self,
         method: str,
         route: str,
-        body: Mapping[str, Any] | None = None,
+        body: BodyArguments | None = None,
         *,
         query: wire.Query | None = None,
-        **path: Any,
+        **path: object,
     ) -> None:
         """Send a write whose answer has no record: an empty body, or any JSON.
 
@@ -253,7 +253,7 @@ class Exchange:
     def _lookup_seconds(self) -> float:
         return min(self._deadline, LOOKUP_SECONDS)
 
-    def _part(self, call: Call, answer: Answer, name: str) -> bytes | None:
+    def _member(self, call: Call, answer: Answer, name: str) -> bytes | None:
         """Return the bytes of one member of an answer, or None when it is null."""
         part: msgspec.Raw | None = None
         try:
@@ -279,9 +279,9 @@ class Exchange:
         key: str | None = None,
         *,
         query: wire.Query | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: BodyArguments | None = None,
         quick: bool = False,
-        **path: Any,
+        **path: object,
     ) -> RecordPage[T]:
         """Read a list, bare or under ``key``; unreadable records are returned separately.
 
@@ -290,7 +290,7 @@ class Exchange:
         method = "GET" if body is None else "POST"
         call = self._call(method, route, path, query, body, reads=True)
         answer = self._json(call, self._lookup_seconds() if quick else self._deadline)
-        envelope = list_in(answer.body, key)
+        envelope = parse_list(answer.body, key)
         if envelope is None:
             raise call.shape_error(answer.response, "no list where one was promised")
         records, unreadable = reader.page(envelope.items, answer.asked_at)
@@ -309,7 +309,7 @@ class Exchange:
 
     @contextmanager
     def document(
-        self, route: str, *, query: wire.Query | None = None, **path: Any
+        self, route: str, *, query: wire.Query | None = None, **path: object
     ) -> Generator[Document, None, None]:
         """Open a PDF as a stream of at most 30 MiB; the deadline covers the stream too."""
         budget = self._budget(self._deadline)
@@ -362,9 +362,9 @@ class Exchange:
         self,
         method: str,
         route: str,
-        path: Mapping[str, Any],
+        path: Mapping[str, object],
         query: wire.Query | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: BodyArguments | None = None,
         headers: Mapping[str, str] | None = None,
         *,
         reads: bool = False,
@@ -373,11 +373,11 @@ class Exchange:
         return Call(
             method=method,
             route=route,
-            url=self._base + wire.filled(route, path),
+            url=self._base + wire.fill_route(route, {**self._path_parts, **path}),
             query=wire.pairs(query or {}),
             accept=accept,
             reads=reads or method == "GET",
-            body=body or {},
+            body=body or BodyArguments(),
             headers=headers or {},
         )
 
@@ -477,7 +477,7 @@ class Exchange:
         raise call.redirect_error(response)
 
 
-class Chapter:
+class Calls:
     """Base class for the calls of one chapter of the interface."""
 
     def __init__(self, call: Exchange) -> None:

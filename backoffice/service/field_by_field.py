@@ -14,11 +14,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import inspect as typed
+
+T = TypeVar("T")
 
 AS_TEXT: Final = "as_text"
 """Mark of a text field that accepts any other value as text, see `payload.Word`."""
@@ -35,7 +37,7 @@ _array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _text = msgspec.json.Decoder(str).decode
 _encode = msgspec.json.encode
 
-_LEAVES: Final[dict[type[typed.Type], Callable[[bytes], Any]]] = {
+_LEAVES: Final[dict[type[typed.Type], Callable[[bytes], object]]] = {
     typed.AnyType: msgspec.json.Decoder().decode,
     typed.StrType: _text,
     typed.IntType: msgspec.json.Decoder(int).decode,
@@ -69,7 +71,7 @@ class Misfit(ValueError):
         self.reason = reason
 
 
-def fit(raw: bytes, kind: Any) -> tuple[bytes, tuple[DroppedField, ...]]:
+def fit(raw: bytes, kind: object) -> tuple[bytes, tuple[DroppedField, ...]]:
     """Return the record as `kind` expects it, and the parts that were dropped.
 
     Values that fit keep their bytes. Raises Misfit when a required value does not fit, or when
@@ -83,7 +85,7 @@ def fit(raw: bytes, kind: Any) -> tuple[bytes, tuple[DroppedField, ...]]:
 
 
 @functools.cache
-def _shape(kind: Any) -> typed.Type:
+def _shape(kind: object) -> typed.Type:
     return typed.type_info(kind)
 
 
@@ -114,10 +116,10 @@ def _fit(
 def _fit_struct(
     sent: bytes, shape: typed.StructType, path: str, dropped: list[DroppedField]
 ) -> msgspec.Raw:
-    values = _decoded(_object, sent, path)
+    values = _decode(_object, sent, path)
     wrapper = getattr(shape.cls, "wrapped_in", None)
     if wrapper and wrapper in values and bytes(values[wrapper]).strip()[:1] == b"{":
-        values = _decoded(_object, bytes(values[wrapper]), path)
+        values = _decode(_object, bytes(values[wrapper]), path)
     result: dict[str, msgspec.Raw] = {}
     for field in shape.fields:
         name = field.encode_name
@@ -140,7 +142,7 @@ def _fit_list(
     sent: bytes, shape: typed.ListType, path: str, dropped: list[DroppedField]
 ) -> msgspec.Raw:
     result: list[msgspec.Raw] = []
-    for place, item in enumerate(_decoded(_array, sent, path)):
+    for place, item in enumerate(_decode(_array, sent, path)):
         before = len(dropped)
         try:
             fitted = _fit(item, shape.item_type, f"{path}[{place}]", dropped)
@@ -159,7 +161,7 @@ def _fit_dict(
     sent: bytes, shape: typed.DictType, path: str, dropped: list[DroppedField]
 ) -> msgspec.Raw:
     result: dict[str, msgspec.Raw] = {}
-    for name, value in _decoded(_object, sent, path).items():
+    for name, value in _decode(_object, sent, path).items():
         try:
             # Keys may be personal data, so the path does not contain them.
             fitted = _fit(value, shape.value_type, f"{path}[...]", dropped)
@@ -180,15 +182,15 @@ def _fit_union(
 ) -> msgspec.Raw:
     if sent == b"null":
         return raw if shape.includes_none else _ABSENT
-    inner = [one for one in shape.types if not isinstance(one, typed.NoneType)]
-    textual = any(isinstance(_without_metadata(one), typed.StrType) for one in inner)
+    inner = [kind for kind in shape.types if not isinstance(kind, typed.NoneType)]
+    textual = any(isinstance(_without_metadata(kind), typed.StrType) for kind in inner)
     if shape.includes_none and not textual and sent == b'""':
         return NULL
     first: Misfit | None = None
-    for one in sorted(inner, key=lambda one: not _looks_like(sent, _without_metadata(one))):
+    for kind in sorted(inner, key=lambda kind: not _looks_like(sent, _without_metadata(kind))):
         before = len(dropped)
         try:
-            return _fit(raw, one, path, dropped)
+            return _fit(raw, kind, path, dropped)
         except Misfit as misfit:
             del dropped[before:]
             # The error inside an object that nearly fits explains more than "Expected text".
@@ -237,7 +239,7 @@ def _looks_like(sent: bytes, shape: typed.Type) -> bool:
 
 def _fit_leaf(raw: msgspec.Raw, sent: bytes, shape: typed.Type, path: str) -> msgspec.Raw:
     if sent[:1] == b'"':
-        raw = _repaired_text(raw, _decoded(_text, sent, path), shape)
+        raw = _repair_text(raw, _decode(_text, sent, path), shape)
     elif isinstance(shape, typed.StrType) and (sent[:1].isdigit() or sent[:1] == b"-"):
         raw = msgspec.Raw(b'"' + sent + b'"')
     read = _LEAVES.get(type(shape))
@@ -246,15 +248,15 @@ def _fit_leaf(raw: msgspec.Raw, sent: bytes, shape: typed.Type, path: str) -> ms
         kind = type(shape).__name__.removesuffix("Type").lower()
         kind = {"struct": "object", "dict": "object", "list": "array"}.get(kind, kind)
         raise Misfit(path, f"Expected `{kind}`, got `{got}`")
-    value = _decoded(read, bytes(raw), path)
+    value = _decode(read, bytes(raw), path)
     if isinstance(value, float) and not math.isfinite(value):
         raise Misfit(path, "Number out of range")
-    if isinstance(shape, typed.IntType) and not -_LARGEST <= value < _LARGEST:
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
         raise Misfit(path, "Integer out of range")
     return raw
 
 
-def _decoded(read: Callable[[bytes], Any], sent: bytes, path: str) -> Any:
+def _decode(read: Callable[[bytes], T], sent: bytes, path: str) -> T:
     try:
         return read(sent)
     except msgspec.DecodeError as error:
@@ -264,7 +266,7 @@ def _decoded(read: Callable[[bytes], Any], sent: bytes, path: str) -> Any:
         raise Misfit(path, "Invalid text encoding or nesting") from None
 
 
-def _repaired_text(raw: msgspec.Raw, text: str, shape: typed.Type) -> msgspec.Raw:
+def _repair_text(raw: msgspec.Raw, text: str, shape: typed.Type) -> msgspec.Raw:
     word = text.strip()
     try:
         if isinstance(shape, typed.DateTimeType):

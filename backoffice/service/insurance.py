@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import field
 
-from backoffice.service.exchange import Chapter, as_json
+from backoffice.service.exchange import Calls, as_json
 from backoffice.service.payload import Payload, Reader, Record, RecordPage, RequestBody, day, either
 from backoffice.service.users import Address, Guarantor, NewAddress, NewGuarantor
 
@@ -146,7 +146,7 @@ _DIAGNOSIS = Reader(DiagnosisPayload)
 _CODES = Reader(CodeCheck)
 
 
-class InsuranceCalls(Chapter):
+class InsuranceCalls(Calls):
     """Calls of users.md 4-6."""
 
     def create(self, user_id: UUID | str, insurance: NewInsurance) -> Record[InsurancePayload]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import UUID
 
 from msgspec import field
 
-from backoffice.service.exchange import Chapter, as_json
+from backoffice.service.exchange import Calls, as_json
 from backoffice.service.payload import Payload, Reader, Record, RecordPage, RequestBody, as_text
+from backoffice.service.wire import Query
 
 
 class LabPayload(Payload):
@@ -210,7 +211,7 @@ _PHYSICIAN = Reader(PhysicianPayload)
 LAB_ACCOUNT = Reader(LabAccountPayload)
 
 
-class LabCalls(Chapter):
+class LabCalls(Calls):
     """Calls of catalogue.md 1-7 with the team key."""
 
     def labs(self) -> RecordPage[LabPayload]:
@@ -233,7 +234,7 @@ class LabCalls(Chapter):
         order_direction: str | None = None,
     ) -> RecordPage[LabTestPayload]:
         """Return a page of lab tests. ``generation_method``: auto, manual, all."""
-        query: dict[str, Any] = {
+        query: Query = {
             "lab_test_limit": limit,
             "next_cursor": next_cursor,
             "generation_method": generation_method,
@@ -274,7 +275,7 @@ class LabCalls(Chapter):
 
         ``lab_slug`` takes precedence over ``lab_id``.
         """
-        query: dict[str, Any] = {
+        query: Query = {
             "lab_id": lab_id,
             "lab_slug": lab_slug,
             "name": name,

@@ -39,7 +39,7 @@ def _envelope(key: str | None) -> Callable[[bytes], ListEnvelope]:
     return decode
 
 
-def list_in(body: bytes, key: str | None) -> ListEnvelope | None:
+def parse_list(body: bytes, key: str | None) -> ListEnvelope | None:
     """Return the list in a body, or None when there is none.
 
     When the body cannot be decoded as it is, invalid characters and numbers are replaced first: one

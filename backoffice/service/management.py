@@ -6,15 +6,16 @@ Interface: catalogue, chapter 7; webhooks, chapter 1.2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from backoffice.service import errors, signing
-from backoffice.service.exchange import Chapter, as_json
+from backoffice.service.exchange import Calls, as_json
 from backoffice.service.labs import LAB_ACCOUNT, LabAccountPayload
 from backoffice.service.payload import Instant, Payload, Reader, Record, RecordPage
 
 _WEBHOOKS = "/v1/org/{org_id}/team/{team_id}/{env}/webhook"
+_ENDPOINT = f"{_WEBHOOKS}/{{webhook_id}}"
 MAX_PAGES: Final = 20
 """The most pages read of a list of endpoints."""
 
@@ -53,7 +54,7 @@ _WEBHOOK = Reader(Webhook)
 _SECRET = Reader(WebhookSecret)
 
 
-class Management(Chapter):
+class Management(Calls):
     """Calls with the management key.
 
     Organization, environment, and region come from settings.
@@ -67,7 +68,7 @@ class Management(Chapter):
     ) -> RecordPage[LabAccountPayload]:
         query = {"lab_account_id": lab_account_id, "team_id": team_id, "status": status}
         path = "/v1/org/{org_id}/lab_account/{env}/{region}"
-        return self._call.page(path, LAB_ACCOUNT, "data", query=query, **self._call.path_parts)
+        return self._call.page(path, LAB_ACCOUNT, "data", query=query)
 
     def set_allowlist(
         self, account_id: UUID | str, team_ids: Sequence[UUID]
@@ -77,13 +78,13 @@ class Management(Chapter):
         The service may answer without the account (None). It has no conditional update, so read the
         account again to see the list in force.
         """
-        return self._call.send_and_maybe(
+        return self._call.send_for_optional_record(
             "PATCH",
             "/v1/org/{org_id}/lab_account/{env}/{region}/{account_id}",
             LAB_ACCOUNT,
             as_json({"team_id_allowlist": team_ids}),
             inside="lab_account",
-            **self._within(account_id=account_id),
+            account_id=account_id,
         )
 
     def webhooks(
@@ -91,8 +92,7 @@ class Management(Chapter):
     ) -> RecordPage[Webhook]:
         """Return a page of the addresses that receive a team's events."""
         query = {"limit": limit, "next_cursor": next_cursor}
-        path = self._within(team_id=team_id)
-        return self._call.page(_WEBHOOKS, _WEBHOOK, "data", query=query, **path)
+        return self._call.page(_WEBHOOKS, _WEBHOOK, "data", query=query, team_id=team_id)
 
     def every_webhook(self, team_id: UUID | str) -> Iterator[Record[Webhook]]:
         """Yield all addresses that receive a team's events, page by page.
@@ -109,12 +109,12 @@ class Management(Chapter):
         raise errors.Malformed(route=f"GET {_WEBHOOKS}", reason="a list without end")
 
     def webhook(self, team_id: UUID | str, webhook_id: str) -> Record[Webhook]:
-        path = self._within(team_id=team_id, webhook_id=webhook_id)
-        return self._call.record(f"{_WEBHOOKS}/{{webhook_id}}", _WEBHOOK, **path)
+        return self._call.record(_ENDPOINT, _WEBHOOK, team_id=team_id, webhook_id=webhook_id)
 
     def webhook_secret(self, team_id: UUID | str, webhook_id: str) -> Record[WebhookSecret]:
-        path = self._within(team_id=team_id, webhook_id=webhook_id)
-        return self._call.record(f"{_WEBHOOKS}/{{webhook_id}}/secret", _SECRET, **path)
+        return self._call.record(
+            f"{_ENDPOINT}/secret", _SECRET, team_id=team_id, webhook_id=webhook_id
+        )
 
     def create_webhook(self, team_id: UUID | str, url: str, description: str) -> Record[Webhook]:
         """Add an address that receives all events of a team.
@@ -123,8 +123,7 @@ class Management(Chapter):
         identifies our endpoint among others.
         """
         body = as_json({"url": url, "description": description})
-        path = self._within(team_id=team_id)
-        created = self._call.send("POST", _WEBHOOKS, _WEBHOOK, body, **path)
+        created = self._call.send("POST", _WEBHOOKS, _WEBHOOK, body, team_id=team_id)
         if not created.data.url:
             raise errors.Uncertain(route=f"POST {_WEBHOOKS}", reason="no address in the answer")
         return created
@@ -136,24 +135,21 @@ class Management(Chapter):
 
         Raises Uncertain when the answer does not confirm the change.
         """
-        path = self._within(team_id=team_id, webhook_id=webhook_id)
         body = as_json({"disabled": disabled})
-        route = f"{_WEBHOOKS}/{{webhook_id}}"
-        changed = self._call.send("PATCH", route, _WEBHOOK, body, **path)
+        changed = self._call.send(
+            "PATCH", _ENDPOINT, _WEBHOOK, body, team_id=team_id, webhook_id=webhook_id
+        )
         if (changed.data.id, bool(changed.data.disabled)) != (webhook_id, disabled):
-            raise errors.Uncertain(route=f"PATCH {route}", reason="the answer is of another state")
+            raise errors.Uncertain(
+                route=f"PATCH {_ENDPOINT}", reason="the answer is of another state"
+            )
         return changed
 
     def delete_webhook(self, team_id: UUID | str, webhook_id: str) -> None:
         """Delete an endpoint, with its undelivered events."""
-        path = self._within(team_id=team_id, webhook_id=webhook_id)
-        self._call.act("DELETE", f"{_WEBHOOKS}/{{webhook_id}}", **path)
+        self._call.act("DELETE", _ENDPOINT, team_id=team_id, webhook_id=webhook_id)
 
     def rotate_webhook_secret(self, team_id: UUID | str, webhook_id: str) -> None:
         """Replace the secret of an endpoint with one that the service creates."""
-        path = self._within(team_id=team_id, webhook_id=webhook_id)
-        route = f"{_WEBHOOKS}/{{webhook_id}}/secret/rotate"
-        self._call.act("POST", route, as_json({"key": None}), **path)
-
-    def _within(self, **path: Any) -> dict[str, Any]:
-        return {**self._call.path_parts, **path}
+        path = f"{_ENDPOINT}/secret/rotate"
+        self._call.act("POST", path, as_json({"key": None}), team_id=team_id, webhook_id=webhook_id)

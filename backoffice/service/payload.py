@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
@@ -53,7 +53,7 @@ class Payload(msgspec.Struct, gc=False):
         # Records are personal data, and a repr ends up in logs and tracebacks.
         return f"<{type(self).__name__}>"
 
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
+    def __rich_repr__(self) -> list[tuple[str, object]]:
         return []
 
 
@@ -67,7 +67,7 @@ class RequestBody(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
+    def __rich_repr__(self) -> list[tuple[str, object]]:
         return []
 
 

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from msgspec import field
 
-from backoffice.service.exchange import Chapter
+from backoffice.service.call import BodyArguments
+from backoffice.service.exchange import Calls
 from backoffice.service.payload import Payload, Reader, Record, Word, as_text
 
 UPLOAD_SECONDS = 120.0
@@ -127,7 +128,7 @@ class Upload:
 JOB = Reader(ReportJobPayload)
 
 
-class ReportCalls(Chapter):
+class ReportCalls(Calls):
     """Calls of errors-and-limits.md 7."""
 
     def upload(
@@ -138,17 +139,17 @@ class ReportCalls(Chapter):
         The request is sent once. The service has no idempotency key here, so a lost answer is
         Uncertain.
         """
-        unknown = {one.content_type for one in files} - _NAMES.keys()
+        unknown = {file.content_type for file in files} - _NAMES.keys()
         if unknown or not files:
             raise ValueError("a report is a PDF, or JPEG or PNG images")
-        body = {
+        body: BodyArguments = {
             "data": {
                 "user_id": str(user_id),
                 "needs_human_review": "true" if needs_human_review else "false",
             },
             "files": [
-                ("file", (f"{number}.{_NAMES[one.content_type]}", one.content, one.content_type))
-                for number, one in enumerate(files, 1)
+                ("file", (f"{number}.{_NAMES[file.content_type]}", file.content, file.content_type))
+                for number, file in enumerate(files, 1)
             ],
         }
         return self._call.send(

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from msgspec import field
 
+from backoffice.service.json_text import JsonObject
 from backoffice.service.payload import Instant, Payload, Reader, Word, as_text, either
 from backoffice.service.written_times import read_written_time
 
@@ -155,7 +156,7 @@ class ResultPayload(Payload):
     """The result, partial or final, of one order or of a whole transaction."""
 
     metadata: ResultMetadata
-    results_sent: list[BiomarkerResult] | dict[str, Any] = field(name="results")
+    results_sent: list[BiomarkerResult] | JsonObject = field(name="results")
     missing_results: list[MissingResult] | None = None
     sample_information: dict[str, ResultSample] | None = None
     order_transaction: ResultTransaction | None = None

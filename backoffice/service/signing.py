@@ -105,7 +105,7 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class VerifiedDelivery:
     """A genuine delivery.
 
     ``message_id`` is the same on every attempt; ``sent_at`` is not. ``key`` is the name of the
@@ -128,13 +128,13 @@ def verify(
     secrets: Sequence[Secret],
     prefixes: Sequence[str],
     now: datetime,
-) -> Signed:
+) -> VerifiedDelivery:
     """Return the identity of a delivery; raises Unverified.
 
     ``headers`` must support look-up by lower-case name. ``prefixes`` are the accepted spellings of
     the three headers, the preferred one first.
     """
-    message_id, timestamp, signatures = claimed(headers, prefixes)
+    message_id, timestamp, signatures = parse_signature_headers(headers, prefixes)
     key = _signer(f"{message_id}.{timestamp}.".encode() + raw_body, signatures, secrets)
     if key is None:
         raise Forged
@@ -142,10 +142,12 @@ def verify(
     seconds_off = int(timestamp) - now.timestamp()
     if abs(seconds_off) > TOLERANCE.total_seconds():
         raise Stale(seconds_off)
-    return Signed(message_id, datetime.fromtimestamp(int(timestamp), UTC), key)
+    return VerifiedDelivery(message_id, datetime.fromtimestamp(int(timestamp), UTC), key)
 
 
-def claimed(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, str, str]:
+def parse_signature_headers(
+    headers: Mapping[str, str], prefixes: Sequence[str]
+) -> tuple[str, str, str]:
     """Return id, timestamp, and signatures from the headers, without verifying them.
 
     Raises Unsigned or Misshapen. The body is not needed.
@@ -179,6 +181,6 @@ def _signer(content: bytes, signatures: str, secrets: Sequence[Secret]) -> str |
     names: list[str] = []
     for secret in secrets:
         expected = b"v1," + b64encode(hmac.digest(secret.key, content, "sha256"))
-        same = sum(hmac.compare_digest(expected, one.encode()) for one in sent)
+        same = sum(hmac.compare_digest(expected, signature.encode()) for signature in sent)
         names += [secret.name] * min(same, 1)
     return names[0] if names else None

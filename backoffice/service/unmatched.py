@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 from uuid import UUID
 
 import msgspec
 from msgspec import field
 
-from backoffice.service.exchange import Chapter, as_json
+from backoffice.service.exchange import Calls, as_json
 from backoffice.service.field_by_field import NULL
 from backoffice.service.orders import ORDER, OrderPayload
 from backoffice.service.payload import Instant, Payload, Reader, Record, RecordPage, Word, day
+from backoffice.service.wire import Query
 
 
 class ReviewedPatient(Payload):
@@ -96,7 +96,7 @@ UNMATCHED: Reader[UnmatchedResultPayload] = Reader(UnmatchedResultPayload)
 _PATH = "/v3/unmatched_result/{raw_result_id}"
 
 
-class UnmatchedResultCalls(Chapter):
+class UnmatchedResultCalls(Calls):
     """Calls of orders.md 9; the service refuses them (400) when the team has no such queue."""
 
     def list(
@@ -115,7 +115,7 @@ class UnmatchedResultCalls(Chapter):
 
         Without a ``status``, it has all but the resolved ones. Days are UTC and inclusive.
         """
-        query: dict[str, Any] = {
+        query: Query = {
             "limit": limit,
             "next_cursor": next_cursor,
             "status": status,
@@ -143,7 +143,7 @@ class UnmatchedResultCalls(Chapter):
         another person has already resolved the result.
         """
         values = {"order_id": order_id, "user_id": user_id, "note": note}
-        body = as_json({name: one for name, one in values.items() if one is not None})
+        body = as_json({name: value for name, value in values.items() if value is not None})
         return self._call.send("POST", f"{_PATH}/accept", ORDER, body, raw_result_id=raw_result_id)
 
     def resolve(

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
-from backoffice.service.exchange import Chapter, as_json
+from backoffice.service.exchange import Calls, as_json
 from backoffice.service.payload import (
     NEVER,
     Instant,
@@ -312,7 +311,7 @@ _PULL = Reader(Pull)
 _REPORT = Reader(HistoricalPullReport)
 
 
-class UserCalls(Chapter):
+class UserCalls(Calls):
     """Calls of users.md 1-3, 7 and 8."""
 
     def create(self, user: NewUser) -> Record[UserPayload]:
@@ -331,7 +330,7 @@ class UserCalls(Chapter):
         self._call.act("PATCH", "/v2/user/{user_id}", as_json(change), user_id=user_id)
 
     def update_info(
-        self, user_id: UUID | str, info: NewUserInfo | Mapping[str, Any]
+        self, user_id: UUID | str, info: NewUserInfo | Mapping[str, object]
     ) -> Record[UserInfo]:
         """Replace the demographics; the service deletes fields that are left out."""
         path = "/v2/user/{user_id}/info"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 from urllib.parse import quote
 from uuid import UUID
 
@@ -15,9 +15,12 @@ import httpx
 import msgspec
 
 from backoffice.service import errors
+from backoffice.service.json_text import JsonObject
 
-Query = Mapping[str, Any]
-Pairs = list[tuple[str, str | int | float | bool | None]]
+QueryValue: TypeAlias = str | float | UUID | date | None
+"""A value of a query (`float` includes `int` and `bool`, `date` includes `datetime`)."""
+Query: TypeAlias = Mapping[str, QueryValue | Sequence[QueryValue]]
+Pairs: TypeAlias = list[tuple[str, str | int | float | bool | None]]
 
 MESSAGE_CHARS = 500
 """The most characters stored of an error message of the service."""
@@ -51,9 +54,9 @@ def parse_error_body(body: bytes) -> ParsedError:
     )
 
 
-def _documented_body(detail: Any) -> ParsedError:
+def _documented_body(detail: object) -> ParsedError:
     if isinstance(detail, list):
-        fields = tuple(one for one in map(_field, detail) if one is not None)
+        fields = tuple(field for field in map(_field, detail) if field is not None)
         rest = [entry for entry in detail if _field(entry) is None]
         return ParsedError(_clean(" ".join(_texts(rest))), fields)
     if isinstance(detail, dict):
@@ -63,14 +66,14 @@ def _documented_body(detail: Any) -> ParsedError:
     return ParsedError(_clean(detail) if isinstance(detail, str) else "")
 
 
-def _field(entry: Any) -> errors.FieldError | None:
+def _field(entry: object) -> errors.FieldError | None:
     if not isinstance(entry, dict) or not isinstance(entry.get("msg"), str):
         return None
     loc = tuple(str(part) for part in _as_sequence(entry.get("loc")))
     return errors.FieldError(loc, _clean(entry["msg"]))
 
 
-def _existing(detail: dict[str, Any]) -> UUID | None:
+def _existing(detail: JsonObject) -> UUID | None:
     """Return the id of the user who already has the reference (users, chapter 2)."""
     try:
         return UUID(detail["user_id"]) if "error_type" in detail else None
@@ -78,7 +81,7 @@ def _existing(detail: dict[str, Any]) -> UUID | None:
         return None
 
 
-def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+def _texts(value: object, depth: int = 0) -> Iterator[str]:
     """Yield all texts of a value in order, without echoes and without deeply nested values."""
     if isinstance(value, str):
         yield value
@@ -89,7 +92,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
             yield from _texts(item, depth + 1)
 
 
-def _as_sequence(value: Any) -> Sequence[Any]:
+def _as_sequence(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else [value] if isinstance(value, (str, int)) else []
 
 
@@ -173,7 +176,7 @@ def slash_only(url: httpx.URL, location: str) -> str | None:
     return plain.rstrip("/") if plain.endswith("/") else plain + "/"
 
 
-def filled(route: str, values: Mapping[str, Any]) -> str:
+def fill_route(route: str, values: Mapping[str, object]) -> str:
     """Return the path of a route with its values escaped.
 
     The escapes keep a value from changing other parts of the path.
@@ -192,8 +195,9 @@ def filled(route: str, values: Mapping[str, Any]) -> str:
 def pairs(query: Query) -> Pairs:
     pairs: Pairs = []
     for name, value in query.items():
-        values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        pairs += [(name, _query_text(one)) for one in values if one is not None]
+        if value is None or isinstance(value, (str, float, int, UUID, date)):
+            value = [value]
+        pairs += [(name, _query_text(item)) for item in value if item is not None]
     return pairs
 
 

@@ -73,10 +73,10 @@ def read_written_time(text: str | None) -> WrittenTime:
     """
     text = text or ""
     stripped = text.strip()
-    return _read_iso(text, stripped) or _read_slashed(text, stripped) or _unread(text)
+    return _read_iso(text, stripped) or _read_slashed(text, stripped) or _unparsed(text)
 
 
-def _unread(text: str) -> WrittenTime:
+def _unparsed(text: str) -> WrittenTime:
     return WrittenTime(text, Precision.NONE)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from backoffice.service.json_text import JsonObject
 from backoffice.service.labs import AddOn, OrderSet
 from backoffice.service.orders import (
-    AoeAnswered,
+    AoeResponse,
     ImportedOrder,
     NewOrder,
     NewPatient,

@@ -21,7 +21,7 @@ from backoffice.mirror.tables import (
 from backoffice.service import Record, Service, errors
 from backoffice.service import events as service_events
 from backoffice.service import unmatched as service_unmatched
-from backoffice.service.events import ReceivedEvent, typed
+from backoffice.service.events import ReceivedEvent, parse_event_data
 from backoffice.sync.lookups import LookupType, schedule_lookups
 from backoffice.sync.missing_records import UnsortedListComparison
 from backoffice.sync.models import SyncRun
@@ -210,5 +210,7 @@ LOOKUP: Final = LookupType(kind=RESOURCE, fetch=_fetch, store=_store, on_missing
 
 def handle_match_reviews(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
     """Schedule lookups, because an event has less than the whole record (webhooks.md 4.2)."""
-    schedule_lookups(RESOURCE, [typed(service_events.MATCH_REVIEW, event).id for event in events])
+    schedule_lookups(
+        RESOURCE, [parse_event_data(service_events.MATCH_REVIEW, event).id for event in events]
+    )
     return {event.message_id: "looked up" for event in events}

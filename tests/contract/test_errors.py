@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from backoffice.service import Service, errors
-from backoffice.service.exchange import Chapter
+from backoffice.service.exchange import Calls
 from backoffice.service.reports import Upload
 from tests.contract import (
     test_appointment_writes,
@@ -61,7 +61,7 @@ def calls(client: Service) -> set[str]:
     found = set()
     for chapter in CHAPTERS:
         kind = type(getattr(client, chapter))
-        assert issubclass(kind, Chapter)
+        assert issubclass(kind, Calls)
         for name, _ in inspect.getmembers(kind, inspect.isfunction):
             if not name.startswith("_"):
                 found.add(f"{chapter}.{name}")
@@ -69,7 +69,7 @@ def calls(client: Service) -> set[str]:
 
 
 def test_every_chapter_is_listed(client: Service) -> None:
-    public = {name for name in vars(client) if isinstance(getattr(client, name), Chapter)}
+    public = {name for name in vars(client) if isinstance(getattr(client, name), Calls)}
     assert public | {"management"} == set(CHAPTERS)
 
 

@@ -16,7 +16,7 @@ from backoffice.service.events import (
     StreamReady,
 )
 from backoffice.service.management import Webhook
-from backoffice.service.orders import Resent
+from backoffice.service.orders import ResentOrders
 from backoffice.service.reports import ReportJobPayload
 from backoffice.service.wearables import SampleGroup, WorkoutStreamPayload
 from backoffice.service.wearables.summaries import (
@@ -484,5 +484,5 @@ KINDS: dict[type[Payload], Drawn] = {
     StreamReady: stream_ready,
     ReportJobPayload: report_job,
     Webhook: webhook,
-    Resent: record({"order_ids": many(uid)}),
+    ResentOrders: record({"order_ids": many(uid)}),
 }

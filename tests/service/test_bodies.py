@@ -14,7 +14,7 @@ from backoffice.service.exchange import as_json
 from backoffice.service.insurance import NewInsurance, NewInsured, NewPayor
 from backoffice.service.labs import AddOn, LabTestChange, NewLabTest, OrderSet
 from backoffice.service.orders import (
-    AoeAnswered,
+    AoeResponse,
     Consent,
     ImportedOrder,
     NewOrder,
@@ -41,7 +41,7 @@ TABLES: dict[type[RequestBody], str] = {
     " email",
     NewPhysician: "first_name! last_name! email npi! licensed_states signature_image-",
     Consent: "consentType! version timeOfConsent",
-    AoeAnswered: "marker_id! question_id! answer!",
+    AoeResponse: "marker_id! question_id! answer!",
     SimulationFlags: "interpretation result_types has_missing_results",
     VisitAddress: "first_line! second_line city! state! zip_code! unit- access_notes",
     NewUser: "client_user_id! fallback_time_zone fallback_birth_date ingestion_start ingestion_end",

@@ -15,10 +15,10 @@ from backoffice.service.signing import (
     Forged,
     Misshapen,
     Secret,
-    Signed,
     Stale,
     Unsigned,
     Unverified,
+    VerifiedDelivery,
     read_secrets,
     verify,
 )
@@ -49,7 +49,9 @@ def secret(number: int) -> str:
 
 
 def test_the_documented_vector() -> None:
-    assert verify(BODY, headers(), SECRETS, PREFIXES, AT) == Signed("msg_0001", AT, SECRETS[0].name)
+    assert verify(BODY, headers(), SECRETS, PREFIXES, AT) == VerifiedDelivery(
+        "msg_0001", AT, SECRETS[0].name
+    )
     assert sign(TEXT, "msg_0001", "1700000000", BODY) == SIGNATURE
 
 

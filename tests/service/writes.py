@@ -11,7 +11,7 @@ from backoffice.service import Service
 from backoffice.service.insurance import NewInsurance, NewInsured, NewPayor
 from backoffice.service.labs import AddOn, LabTestChange, NewLabTest, OrderSet
 from backoffice.service.orders import (
-    AoeAnswered,
+    AoeResponse,
     Consent,
     ImportedOrder,
     NewOrder,
@@ -94,7 +94,7 @@ WRITES: dict[str, Write] = {
                     )
                 ],
                 activate_by=date(2026, 3, 4),
-                aoe_answers=[AoeAnswered(marker_id=7, question_id=2**62, answer="Y")],
+                aoe_answers=[AoeResponse(marker_id=7, question_id=2**62, answer="Y")],
                 passthrough="p",
                 clinical_notes="one\ntwo",
             ),

@@ -71,7 +71,7 @@ class Consent(RequestBody, rename="camel"):
     time_of_consent: datetime | None = None
 
 
-class AoeAnswered(RequestBody):
+class AoeResponse(RequestBody):
     """The answer to a question asked at order entry.
 
     ``answer`` is always text; for a choice it is the ``code`` of the choice.
@@ -101,7 +101,7 @@ class NewOrder(RequestBody):
     icd_codes: list[str] | None = None
     consents: list[Consent] = field(default_factory=list)
     activate_by: date | None = None
-    aoe_answers: list[AoeAnswered] | None = None
+    aoe_answers: list[AoeResponse] | None = None
     passthrough: str | None = None
     clinical_notes: str | None = None
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date, datetime
-from typing import Any
 from uuid import UUID
 
-from backoffice.service.exchange import Chapter, Document, Exchange, as_json, keyed
+from backoffice.service.exchange import Calls, Document, Exchange, as_json, idempotency_headers
 from backoffice.service.orders.bodies import ImportedOrder, NewOrder, SimulationFlags
 from backoffice.service.orders.records import (
     COMMUNICATION,
@@ -17,14 +16,15 @@ from backoffice.service.orders.records import (
     TRANSACTION,
     CommunicationSettings,
     OrderPayload,
-    Resent,
+    ResentOrders,
     TransactionPayload,
 )
 from backoffice.service.payload import Record, RecordPage
 from backoffice.service.results import RESULT, ResultPayload
+from backoffice.service.wire import Query
 
 
-class OrderCalls(Chapter):
+class OrderCalls(Calls):
     """Calls of orders.md 1, 2, 4-6, 8, 10 and 11."""
 
     def __init__(self, call: Exchange, create_path: str) -> None:
@@ -59,7 +59,7 @@ class OrderCalls(Chapter):
         ``status`` takes low-level statuses. A time without a zone is UTC. An ``end_date`` without a
         time includes its day.
         """
-        query: dict[str, Any] = {
+        query: Query = {
             "search_input": search_input,
             "start_date": start_date,
             "end_date": end_date,
@@ -115,7 +115,7 @@ class OrderCalls(Chapter):
             ORDER,
             as_json({**as_json(order)["json"], **(extra or {})}),
             inside="order",
-            headers=keyed(idempotency_key, no_cache),
+            headers=idempotency_headers(idempotency_key, no_cache),
         )
 
     def import_(self, order: ImportedOrder) -> Record[OrderPayload]:
@@ -192,7 +192,7 @@ class OrderCalls(Chapter):
         order_ids: Sequence[UUID | str] | None = None,
         start_at: datetime | None = None,
         end_at: datetime | None = None,
-    ) -> Record[Resent]:
+    ) -> Record[ResentOrders]:
         """Request a new delivery of the latest event of some orders.
 
         Name the orders, or a window of at most 60 days. The call changes nothing, so it is safe to
@@ -201,7 +201,7 @@ class OrderCalls(Chapter):
         if not order_ids and start_at is None:
             raise ValueError("which orders: by id, or since when")
         values = {"order_ids": order_ids or None, "start_at": start_at, "end_at": end_at}
-        body = as_json({name: one for name, one in values.items() if one is not None})
+        body = as_json({name: value for name, value in values.items() if value is not None})
         return self._call.send("POST", "/v3/order/resend_events", RESENT, body)
 
     def result_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
@@ -216,7 +216,7 @@ class OrderCalls(Chapter):
     def labels_pdf(
         self, order_id: UUID | str, collection_date: datetime, number_of_labels: int = 3
     ) -> AbstractContextManager[Document]:
-        query = {"collection_date": collection_date, "number_of_labels": number_of_labels}
+        query: Query = {"collection_date": collection_date, "number_of_labels": number_of_labels}
         path = "/v3/order/{order_id}/labels/pdf"
         return self._call.document(path, query=query, order_id=order_id)
 

@@ -271,7 +271,7 @@ class CommunicationSettings(Payload):
     sms_enabled: bool
 
 
-class Resent(Payload):
+class ResentOrders(Payload):
     """The orders whose latest event will be delivered again."""
 
     order_ids: list[UUID]
@@ -279,6 +279,6 @@ class Resent(Payload):
 
 COMMUNICATION: Reader[CommunicationSettings] = Reader(CommunicationSettings)
 ORDER: Reader[OrderPayload] = Reader(OrderPayload)
-RESENT: Reader[Resent] = Reader(Resent)
+RESENT: Reader[ResentOrders] = Reader(ResentOrders)
 TRANSACTION: Reader[TransactionPayload] = Reader(TransactionPayload)
 _MARKERS: Reader[list[MarkerPayload] | None] = Reader(list[MarkerPayload] | None)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
-from backoffice.service.exchange import Chapter
+from backoffice.service.exchange import Calls
 from backoffice.service.payload import Record, RecordPage
 from backoffice.service.wearables.providers import PROVIDER, WearableProvider
 from backoffice.service.wearables.streams import WORKOUT_STREAM, WorkoutStreamPayload
@@ -17,7 +17,7 @@ _KEYS = {"meal": "meals"}
 _BY_DAY = frozenset({"electrocardiogram", "menstrual_cycle", "sleep_cycle"})
 
 
-class Wearables(Chapter):
+class Wearables(Calls):
     """Calls of wearables.md 1, 5 and 6.
 
     ``provider`` is a slug; None means all of them. An ``end_date`` without a time includes its day.

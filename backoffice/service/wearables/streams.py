@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backoffice.service.payload import Payload, Reader
 
-Measured = list[float | None] | None
+Measurements = list[float | None] | None
 
 
 class WorkoutStreamPayload(Payload):
@@ -15,17 +15,17 @@ class WorkoutStreamPayload(Payload):
     cumulative, ``power`` is in watts, and ``temperature`` is in Celsius.
     """
 
-    time: Measured = None
-    heartrate: Measured = None
-    cadence: Measured = None
-    altitude: Measured = None
-    velocity_smooth: Measured = None
-    lat: Measured = None
-    lng: Measured = None
-    distance: Measured = None
-    power: Measured = None
-    resistance: Measured = None
-    temperature: Measured = None
+    time: Measurements = None
+    heartrate: Measurements = None
+    cadence: Measurements = None
+    altitude: Measurements = None
+    velocity_smooth: Measurements = None
+    lat: Measurements = None
+    lng: Measurements = None
+    distance: Measurements = None
+    power: Measurements = None
+    resistance: Measurements = None
+    temperature: Measurements = None
 
 
 WORKOUT_STREAM = Reader(WorkoutStreamPayload)

@@ -79,25 +79,25 @@ class SampleGroup(Payload):
     user_id: UUID | None = None
 
 
-class Grouped(Payload):
+class GroupedSamples(Payload):
     """A page of samples, grouped by provider slug and then by source."""
 
     groups: dict[str, list[msgspec.Raw]] = field(default_factory=dict)
     next_cursor: str | None = None
 
 
-class _Split(Payload):
+class _UndecodedSamples(Payload):
     source: SourcePayload = field(default_factory=SourcePayload)
     data: list[msgspec.Raw] = field(default_factory=list)
 
 
-GROUPED = Reader(Grouped)
+GROUPED = Reader(GroupedSamples)
 SAMPLES = Reader(SampleGroup)
-_SPLIT = Reader(_Split)
+_SPLIT = Reader(_UndecodedSamples)
 _SAMPLE = Reader(SamplePayload)
 
 
-def grouped_page(answer: Record[Grouped]) -> RecordPage[SampleGroup]:
+def grouped_page(answer: Record[GroupedSamples]) -> RecordPage[SampleGroup]:
     """Return the groups of an answer.
 
     A sample that cannot be read does not make its group or the page unreadable.
@@ -131,7 +131,7 @@ def _group(raw: bytes, asked_at: datetime) -> tuple[Record[SampleGroup] | None, 
         if sample.dropped and sample.data.at is None:  # Invalid without a time.
             lost = sample.dropped[0]
             unreadable.append(Unreadable(sample.raw, lost.path, lost.reason, asked_at))
-    usable = [one.data for one in samples if not one.dropped or one.data.at is not None]
+    usable = [sample.data for sample in samples if not sample.dropped or sample.data.at is not None]
     group = SampleGroup(split.data.source, usable)
     return replace(split, data=group), unreadable  # type: ignore[arg-type, return-value]
 
