@@ -13,7 +13,7 @@ import psycopg
 from django.db import connection
 
 
-def fetch_all(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+def fetch_all(statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
     """Return all rows of a trusted statement, inside the caller's transaction.
 
     Raises the database errors of Django.

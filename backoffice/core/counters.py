@@ -14,25 +14,27 @@ MIN_REDUNDANT_ROWS: Final = 200
 """Number of redundant rows from which compacting pays."""
 
 
-def compact(table: str, by: Sequence[str], change: str, worth: int = MIN_REDUNDANT_ROWS) -> int:
+def compact(
+    table: str, by: Sequence[str], change: str, min_redundant: int = MIN_REDUNDANT_ROWS
+) -> int:
     """Merge the increments of each counter into one row and return how many rows were deleted.
 
     Writers may run at the same time.
     """
-    counts = ", ".join(by)
+    columns = ", ".join(by)
     with transaction.atomic(), connection.cursor() as cursor:
         if not try_lock(table):
             return 0
-        cursor.execute(f"SELECT count(*), count(DISTINCT ({counts})) FROM {table}")
-        rows, states = cursor.fetchone()
-        if rows - states < worth:
+        cursor.execute(f"SELECT count(*), count(DISTINCT ({columns})) FROM {table}")
+        row_count, counter_count = cursor.fetchone()
+        if row_count - counter_count < min_redundant:
             return 0
         cursor.execute(
-            f"WITH gone AS (DELETE FROM {table} RETURNING {counts}, {change}),"
-            f" kept AS (INSERT INTO {table} ({counts}, {change})"
-            f"  SELECT {counts}, sum({change}) FROM gone GROUP BY {counts}"
+            f"WITH deleted AS (DELETE FROM {table} RETURNING {columns}, {change}),"
+            f" merged AS (INSERT INTO {table} ({columns}, {change})"
+            f"  SELECT {columns}, sum({change}) FROM deleted GROUP BY {columns}"
             f"  HAVING sum({change}) <> 0)"
-            " SELECT count(*) FROM gone"
+            " SELECT count(*) FROM deleted"
         )
         return int(cursor.fetchone()[0])
 

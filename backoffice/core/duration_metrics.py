@@ -120,10 +120,8 @@ class Counters:
     def _restore(self, counts: dict[Key, list[float]]) -> None:
         with self._lock:
             for key, values in counts.items():
-                known = self._counts.get(key)
-                self._counts[key] = (
-                    values if known is None else [a + b for a, b in zip(known, values, strict=True)]
-                )
+                newer = self._counts.get(key, [0.0] * len(values))
+                self._counts[key] = [a + b for a, b in zip(newer, values, strict=True)]
 
     def _flush_forever(self) -> None:
         while True:

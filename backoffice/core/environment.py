@@ -27,8 +27,8 @@ def clear_errors() -> None:
     _errors.clear()
 
 
-def add_error(words: str) -> None:
-    _errors.append(words)
+def add_error(message: str) -> None:
+    _errors.append(message)
 
 
 def raise_errors() -> None:

@@ -12,7 +12,6 @@ from backoffice.core.models import Backup, Heartbeat, Hold
 
 ON_HOLD: Final = "Sending is on hold since this back office was restored from a backup."
 
-
 NOT_ON_HOLD: Final = f"NOT EXISTS (SELECT FROM {Hold._meta.db_table} WHERE released_at IS NULL)"
 """SQL condition for statements that claim commands to send."""
 

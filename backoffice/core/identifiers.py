@@ -62,7 +62,10 @@ _DESCRIPTIONS: Final = {
 
 
 class UnusableCharacter(ValueError):
-    """A character that no identifier may have. `place` counts from 1; `words` are for staff."""
+    """A character that no identifier may have.
+
+    `place` counts from 1; `words` is a message for staff.
+    """
 
     def __init__(self, text: str, place: int, what: str) -> None:
         self.place = place
@@ -71,8 +74,11 @@ class UnusableCharacter(ValueError):
 
 
 def clean(text: str) -> str:
-    """Return the identifier as it is sent: one spelling of digits, dashes and widths, single
-    spaces, nothing invisible. The case stays. Raises UnusableCharacter."""
+    """Return the identifier as it is sent. Raises UnusableCharacter.
+
+    It has one spelling of digits, dashes and widths, single spaces and no invisible characters. The
+    case does not change.
+    """
     offset = len(text) - len(text.lstrip(SPACES + INVISIBLE))
     cleaned: list[str] = []
     for place, mark in enumerate(text.strip(SPACES + INVISIBLE), start=offset + 1):

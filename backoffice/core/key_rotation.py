@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
+from uuid import UUID
 
 from django.db import connection, models, transaction
 
@@ -25,6 +26,8 @@ from backoffice.core.encryption.encrypted_fields import (
     encrypted_fields_of,
 )
 from backoffice.core.models import Installation
+
+RowKey: TypeAlias = int | str | UUID
 
 
 class EncryptedStore(Protocol):
@@ -59,23 +62,23 @@ class EncryptedColumn:
         table, column = self.model._meta.db_table, self.field.column
         with connection.cursor() as cursor:
             cursor.execute(
-                f'SELECT {self._key()}, count(*) FROM "{table}"'
-                f' WHERE "{column}" IS NOT NULL AND {self._filled()} GROUP BY 1'
+                f'SELECT {self._key_id()}, count(*) FROM "{table}"'
+                f' WHERE "{column}" IS NOT NULL AND {self._is_filled()} GROUP BY 1'
             )
             return Counter(dict(cursor.fetchall()))
 
     def encrypt_again(self) -> Iterator[int]:
-        keys = self._next(None)
+        keys = self._next_keys(None)
         while keys:
             with transaction.atomic(durable=True):
                 rows = self._rows(keys)
-                changed = [pair for row in rows if (pair := self._anew(row)) is not None]
+                changed = [pair for row in rows if (pair := self._encrypted_again(row)) is not None]
                 self._write(changed)
             del rows  # Free the memory before the next batch is read.
             yield len(changed)
-            keys = self._next(keys[-1])
+            keys = self._next_keys(keys[-1])
 
-    def _next(self, after: Any) -> list[Any]:
+    def _next_keys(self, after: RowKey | None) -> list[RowKey]:
         """Return keys of the next rows: at most `batch_rows` and `batch_bytes`, at least one."""
         table, key = self.model._meta.db_table, self.model._meta.pk.column
         where = "" if after is None else f'WHERE "{key}" > %s'
@@ -93,12 +96,15 @@ class EncryptedColumn:
                 return [row[0] for row in rows[:number]]
         return [row[0] for row in rows]
 
-    def _rows(self, keys: list[Any]) -> list[Any]:
+    def _rows(self, keys: list[RowKey]) -> list[models.Model]:
         names = {self.model._meta.pk.name, self.field.bound.name, self.field.name}
         rows = self.model._default_manager.order_by("pk").only(*names).filter(pk__in=keys)
         return list(rows.select_for_update(skip_locked=True, of=("self",), no_key=True))
 
-    def _anew(self, row: Any) -> tuple[EncryptedToken | EncryptedBlob, Any] | None:
+    def _encrypted_again(
+        self, row: models.Model
+    ) -> tuple[EncryptedToken | EncryptedBlob, RowKey] | None:
+        """Return the new value of a row and its key; None if the value stays as it is."""
         value = row.__dict__[self.field.attname]
         if not value:
             return None
@@ -112,7 +118,7 @@ class EncryptedColumn:
                 return None
         return self.field.stored(value, bound), row.pk
 
-    def _write(self, changed: list[tuple[EncryptedToken | EncryptedBlob, Any]]) -> None:
+    def _write(self, changed: list[tuple[EncryptedToken | EncryptedBlob, RowKey]]) -> None:
         table, column = self.model._meta.db_table, self.field.column
         values = [(self.field.get_db_prep_save(value, connection), key) for value, key in changed]
         with connection.cursor() as cursor:
@@ -125,12 +131,12 @@ class EncryptedColumn:
         column = f'"{self.field.column}"'
         return f"{column} #>> '{{}}'" if isinstance(self.field, EncryptedJSONField) else column
 
-    def _filled(self) -> str:
+    def _is_filled(self) -> str:
         if isinstance(self.field, EncryptedBinaryField):
             return f'octet_length("{self.field.column}") > 1'
         return f"({self._text()}) NOT IN ('', '{{}}')"
 
-    def _key(self) -> str:
+    def _key_id(self) -> str:
         """Return SQL for the id of a value's key: see `cipher`."""
         if isinstance(self.field, EncryptedBinaryField):
             head = f'substring("{self.field.column}" FROM 1 FOR 2)'

@@ -26,7 +26,7 @@ PUBLISHED: Final = frozenset(
 
 
 def weakness(key: str) -> str | None:
-    """Why a key of text is weak, as the end of a sentence about it; None when it is not."""
+    """Return why a key of text is weak, as the end of a sentence about it; None when it is not."""
     if key in PUBLISHED or key.startswith(("django-insecure-", "development-only-")):
         return "is a published development value"
     if len(set(key)) < MIN_DISTINCT:
@@ -35,7 +35,7 @@ def weakness(key: str) -> str | None:
 
 
 def weakness_of_bytes(key: bytes) -> str | None:
-    """The same of a key of random bytes."""
+    """Return why a key of random bytes is weak, like `weakness`."""
     if len(set(key)) < MIN_DISTINCT:
         return f"has fewer than {MIN_DISTINCT} different bytes"
     if all(0x20 <= byte < 0x7F for byte in key):

@@ -1,10 +1,9 @@
 """Log lines as JSON, without personal data.
 
-A line holds time, level, logger, process, message, the id of the request it belongs to, and in a
-worker the task. What Django says of a request (refused, not found, failed) names method, route and
-status, and nothing that was sent: no path, no host, no reason that quotes one. An exception is
-written as its class and our own frames, never as its text: the text of a database, parser or HTTP
-error quotes the row.
+A line has time, level, logger, process, message, the id of the request it belongs to, and in a
+worker the task. Django's messages about requests (refused, not found, failed) are replaced by
+method, route and status, because they contain paths and hosts. An exception is written as its class
+and our own frames, never as its text: the text of a database, parser or HTTP error quotes the row.
 """
 
 import json
@@ -35,7 +34,7 @@ class JsonFormatter(logging.Formatter):
             "process": record.process,
             "message": _message(record),
         }
-        # Django says how a request ended after the middleware is left.
+        # Django logs the end of a request after the middleware has reset the current id.
         request_id = (
             request_ids.request_id_of(getattr(record, "request", None)) or request_ids.current.get()
         )
@@ -58,8 +57,8 @@ def _message(record: logging.LogRecord) -> str:
         # Celery formats the exception and its traceback into the message.
         data = getattr(record, "data", {})
         return f"task {data.get('name', '?')} {data.get('id', '?')} {record.levelname.lower()}"
-    if record.name.startswith(ABOUT_REQUESTS):
-        return _about_request(record)
+    if record.name.startswith(REQUEST_LOGGERS):
+        return _request_message(record)
     message = record.getMessage()
     if record.exc_info and record.exc_info[1] is not None:
         error = record.exc_info[1]
@@ -69,13 +68,13 @@ def _message(record: logging.LogRecord) -> str:
     return _ADDRESS.sub(r"\1/…", message)
 
 
-ABOUT_REQUESTS: Final = ("django.request", "django.security", "django.server")
+REQUEST_LOGGERS: Final = ("django.request", "django.security", "django.server")
 _ADDRESS: Final = re.compile(r"""(?<![^\s"'(=])(https?://[^\s"'/?#]+)?/[^\s"']*""")
 """An address, whose host may be logged, or a path; with or without a query."""
 
 
-def _about_request(record: logging.LogRecord) -> str:
-    """Such as `Forbidden: GET orders:detail 403`."""
+def _request_message(record: logging.LogRecord) -> str:
+    """Return a message such as `Forbidden: GET orders:detail 403`."""
     status = getattr(record, "status_code", None)
     request = getattr(record, "request", None)
     if record.name == "django.security.csrf":

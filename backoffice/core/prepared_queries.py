@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.postgresql.base import ServerBindingCursor
-from django.db.models import Model
+from django.db.models import Field, Model
 
 Row = TypeVar("Row", bound=Model)
+Key = TypeVar("Key")
 Names = tuple[str, ...]
 _cursor: Any = ServerBindingCursor
 
@@ -127,14 +128,14 @@ def where(
 
 
 def by_key(
-    model: type[Row], keys: Iterable[Any], names: Names = (), but: Names = ()
-) -> dict[Any, Row]:
+    model: type[Row], keys: Iterable[Key], names: Names = (), but: Names = ()
+) -> dict[Key, Row]:
     """Return instances by primary key, as `in_bulk` does; None in `keys` is ignored."""
-    keys_array, key = array(one for one in keys if one is not None), model._meta.pk
-    if keys_array == "{}" or key is None:
+    keys_array, field = array(key for key in keys if key is not None), model._meta.pk
+    if keys_array == "{}" or field is None:
         return {}
     return {
-        row.pk: row for row in where(model, f"{key.column} = ANY(%s)", [keys_array], names, but)
+        row.pk: row for row in where(model, f"{field.column} = ANY(%s)", [keys_array], names, but)
     }
 
 
@@ -145,11 +146,10 @@ def array(values: Iterable[object]) -> str:
 
 
 @cache
-def _fields(model: type[Model], names: Names, but: Names) -> list[Any]:
+def _fields(model: type[Model], names: Names, but: Names) -> list[Field[Any, Any]]:
     """Return fields in the order of the model; the primary key is always included."""
-    named = {model._meta.get_field(name) for name in names}
     return [
         field
         for field in model._meta.concrete_fields
-        if (not names or field in named or field.primary_key) and field.name not in but
+        if (not names or field.name in names or field.primary_key) and field.name not in but
     ]

@@ -47,15 +47,15 @@ def assign_request_id(
     """
 
     def answer(request: HttpRequest) -> HttpResponseBase:
-        known = uuid4().hex
-        request.request_id = known  # type: ignore[attr-defined]
+        request_id = uuid4().hex
+        request.request_id = request_id  # type: ignore[attr-defined]
         request.began = timezone.now()  # type: ignore[attr-defined]
-        token = current.set(known)
+        token = current.set(request_id)
         try:
             response = get_response(request)
         finally:
             current.reset(token)
-        response.headers[HEADER] = known
+        response.headers[HEADER] = request_id
         if settings.BEHIND_PROXY:
             response.headers[ROUTE_HEADER] = route_name(request)
         return response

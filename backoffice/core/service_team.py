@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -22,6 +22,8 @@ from backoffice.core.installation import INSTALLATION_ID
 from backoffice.core.models import Installation
 from backoffice.core.service_client import service
 from backoffice.service import RecordPage, Service, errors
+from backoffice.service.orders import OrderPayload
+from backoffice.service.users import UserPayload
 
 ANOTHER_TEAM: Final = "SERVICE_API_KEY is of another team than the records here."
 """First sentence of the error of every refused read and command."""
@@ -67,8 +69,8 @@ def mirror_team() -> UUID | None:
 def remember_team(teams: Collection[UUID]) -> UUID | None:
     """Remember the team of the first records, in the transaction that stores them, and return it.
 
-    Raises AnotherTeam where `teams` are several, or where another process has remembered another
-    one meanwhile. Returns None where `teams` is empty and nothing is remembered.
+    Raises AnotherTeam if there are several `teams`, or if another process has remembered another
+    team meanwhile. Returns None if `teams` is empty and no team is remembered.
     """
     if teams:
         Installation.objects.filter(pk=INSTALLATION_ID, team_id=None).update(team_id=min(teams))
@@ -84,32 +86,34 @@ def verified_service() -> Service:
     """
     client = service()
     our_team = mirror_team()
-    if our_team is not None and _checked.get(client) != our_team:
-        with _checking:
-            if _checked.get(client) != our_team and is_our_key(read_key_team(client), our_team):
-                _checked[client] = our_team
+    if our_team is not None and _team_of_client.get(client) != our_team:
+        with _check_lock:
+            if _team_of_client.get(client) != our_team and is_our_key(
+                read_key_team(client), our_team
+            ):
+                _team_of_client[client] = our_team
     return client
 
 
 def check_teams(teams: Iterable[UUID], our_team: UUID | None) -> None:
-    """Raise AnotherTeam where one of these records is not of our team."""
+    """Raise AnotherTeam if one of these teams is not ours."""
     for team in teams:
         if our_team is not None and team != our_team:
             raise AnotherTeam(team, our_team)
 
 
-_checked: Final[WeakKeyDictionary[Service, UUID]] = WeakKeyDictionary()
-"""The team that the key of each client was found to be of."""
-_checking: Final = threading.Lock()
-"""One thread checks while the others wait for its finding."""
+_team_of_client: Final[WeakKeyDictionary[Service, UUID]] = WeakKeyDictionary()
+"""The team of the key of each client that was checked."""
+_check_lock: Final = threading.Lock()
+"""Held by the thread that checks; the others wait for its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTeam:
-    """Whose key a client has, as the service's lists of users and orders show it.
+    """The team of a client's key, according to the lists of users and orders.
 
-    `team` is that of the first record; None where no record is shown. `lists_nothing`: both lists
-    were answered, and both are empty.
+    `team` is that of the first record; None without a record. `lists_nothing`: both lists were
+    answered, and both are empty.
     """
 
     team: UUID | None
@@ -117,34 +121,38 @@ class KeyTeam:
 
 
 def read_key_team(client: Service, seconds: float = PROBE_SECONDS) -> KeyTeam:
-    """Ask the service for one user and, where it shows none, for one order, each for at most so
-    many seconds. Raises the ServiceError of a service that does not answer."""
-    quick = client.within(seconds)
-    lists: tuple[Callable[[], RecordPage[Any]], ...] = (
-        lambda: quick.users.list(0, 1),
-        lambda: quick.orders.list(page=1, size=1),
+    """Read one user and, if there is none, one order, each within `seconds`.
+
+    Raises the ServiceError of a service that does not answer.
+    """
+    client = client.within(seconds)
+    lists: tuple[Callable[[], RecordPage[UserPayload | OrderPayload]], ...] = (
+        lambda: client.users.list(0, 1),
+        lambda: client.orders.list(page=1, size=1),
     )
-    trouble: errors.ServiceError | None = None
-    empty = 0
+    failure: errors.ServiceError | None = None
+    empty_count = 0
     for read in lists:
         try:
             page = read()
         except INCONCLUSIVE_ERRORS:
             continue
         except errors.ServiceError as error:
-            trouble = error
+            failure = error
             continue
         for record in page.records:
             return KeyTeam(record.data.team_id, lists_nothing=False)
-        empty += not page.unreadable
-    if trouble is not None:
-        raise trouble
-    return KeyTeam(None, lists_nothing=empty == len(lists))
+        empty_count += not page.unreadable
+    if failure is not None:
+        raise failure
+    return KeyTeam(None, lists_nothing=empty_count == len(lists))
 
 
 def is_our_key(key: KeyTeam, our_team: UUID) -> bool:
-    """True where the key is of our team; False where the service does not show it. Raises
-    AnotherTeam."""
+    """Return True if the key is of our team, and False if the service does not show it.
+
+    Raises AnotherTeam.
+    """
     if key.team is not None:
         check_teams([key.team], our_team)
         return True

@@ -16,11 +16,11 @@ def is_snapshot(text: str) -> bool:
     """Return whether PostgreSQL can have produced this text."""
     if not _FORM.fullmatch(text):
         return False
-    first, end, between = text.split(":")
-    low, high = int(first), int(end)
-    still = [int(one) for one in between.split(",")] if between else []
+    xmin, xmax, between = text.split(":")
+    low, high = int(xmin), int(xmax)
+    open_ids = [int(number) for number in between.split(",")] if between else []
     return (
         0 < low <= high < 1 << 62
-        and all(low <= one < high for one in still)
-        and all(one < after for one, after in pairwise(still))
+        and all(low <= number < high for number in open_ids)
+        and all(earlier < later for earlier, later in pairwise(open_ids))
     )

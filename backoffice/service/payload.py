@@ -22,6 +22,7 @@ from backoffice.service import json_text
 from backoffice.service.field_by_field import AS_TEXT, DroppedField, Misfit, fit
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 """A time, always with a zone; a time received without one is UTC."""
@@ -72,7 +73,7 @@ class RequestBody(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Record(Generic[T]):
+class Record(Generic[T_co]):
     """One record.
 
     ``data`` is the typed record and ``raw`` the exact bytes received. ``asked_at`` is the time
@@ -80,7 +81,7 @@ class Record(Generic[T]):
     :func:`digest_of`). ``dropped`` lists the parts that did not fit and are not in ``data``.
     """
 
-    data: T
+    data: T_co
     raw: bytes
     asked_at: datetime
     digest: bytes
@@ -107,14 +108,14 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RecordPage(Generic[T]):
+class RecordPage(Generic[T_co]):
     """One page of a list.
 
     ``total``, ``page``, ``size`` and ``next_cursor`` are None when the service did not send them.
     ``server_date`` is the time of the service (the Date header).
     """
 
-    records: list[Record[T]]
+    records: list[Record[T_co]]
     unreadable: list[Unreadable]
     asked_at: datetime
     total: int | None = None
@@ -129,16 +130,16 @@ class RecordPage(Generic[T]):
         return f"<Page of {len(self.records)} records, {len(self.unreadable)} unreadable>"
 
 
-class Reader(Generic[T]):
+class Reader(Generic[T_co]):
     """Decoder of one type of record from bytes; create one per type, at import."""
 
     __slots__ = ("_decode", "_type")
 
-    def __init__(self, kind: type[T]) -> None:
+    def __init__(self, kind: type[T_co]) -> None:
         self._decode = msgspec.json.Decoder(kind).decode
         self._type = kind
 
-    def read(self, raw: bytes, asked_at: datetime) -> Record[T] | Unreadable:
+    def read(self, raw: bytes, asked_at: datetime) -> Record[T_co] | Unreadable:
         if not json_text.needs_replacing(raw):
             try:
                 return _record(self._decode(raw), raw, asked_at)
@@ -152,7 +153,7 @@ class Reader(Generic[T]):
             path, reason = explain(error)
             return Unreadable(raw, path, reason, asked_at)
 
-    def _read_slowly(self, raw: bytes, asked_at: datetime) -> Record[T]:
+    def _read_slowly(self, raw: bytes, asked_at: datetime) -> Record[T_co]:
         """Read a record with unstorable text replaced, else field by field."""
         storable = json_text.replace_unstorable(raw)
         try:
@@ -162,7 +163,7 @@ class Reader(Generic[T]):
         fitted, dropped = fit(json_text.make_decodable(raw), self._type)
         return _record(self._decode(fitted), raw, asked_at, dropped)
 
-    def value(self, raw: bytes) -> T:
+    def value(self, raw: bytes) -> T_co:
         """Return the typed value; raises a ValueError whose message contains no values."""
         record = self.read(raw, NEVER)
         if isinstance(record, Record):
@@ -171,8 +172,8 @@ class Reader(Generic[T]):
 
     def page(
         self, items: Iterable[msgspec.Raw], asked_at: datetime
-    ) -> tuple[list[Record[T]], list[Unreadable]]:
-        records: list[Record[T]] = []
+    ) -> tuple[list[Record[T_co]], list[Unreadable]]:
+        records: list[Record[T_co]] = []
         unreadable: list[Unreadable] = []
         for item in items:
             record = self.read(bytes(item), asked_at)

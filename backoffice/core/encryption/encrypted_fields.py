@@ -42,7 +42,9 @@ class _DecryptingAttribute(DeferredAttribute):
 
     field: EncryptedField
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(
+        self, instance: models.Model | None, owner: type[models.Model] | None = None
+    ) -> Any:
         value = super().__get__(instance, owner)
         if not isinstance(value, EncryptedToken | EncryptedBlob):
             return value
@@ -52,7 +54,7 @@ class _DecryptingAttribute(DeferredAttribute):
             instance.__dict__[field.attname] = decrypted
         return decrypted
 
-    def __set__(self, instance: Any, value: Any) -> None:
+    def __set__(self, instance: models.Model, value: object) -> None:
         # A descriptor with `__set__` takes precedence over the instance dictionary.
         instance.__dict__[self.field.attname] = value
 
@@ -66,7 +68,9 @@ class EncryptedField(models.Field):  # type: ignore[type-arg]
         self.by = by
         super().__init__(*args, **options)
 
-    def contribute_to_class(self, cls: Any, name: str, private_only: bool = False) -> None:
+    def contribute_to_class(
+        self, cls: type[models.Model], name: str, private_only: bool = False
+    ) -> None:
         super().contribute_to_class(cls, name, private_only)
         # Also when an abstract base model has another field of this name.
         setattr(cls, self.attname, self.descriptor_class(self))
@@ -110,7 +114,7 @@ class EncryptedField(models.Field):  # type: ignore[type-arg]
             raise TypeError(f"{self.place_name()} is encrypted for its row, which has no key yet.")
         return self.seal(self.plain(value), self.place_of(self.bound.to_python(bound)))
 
-    def pre_save(self, row: Any, add: bool) -> Any:
+    def pre_save(self, row: models.Model, add: bool) -> Any:
         return self.stored(row.__dict__.get(self.attname), getattr(row, self.bound.attname))
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
@@ -175,7 +179,7 @@ class EncryptedJSONField(EncryptedField, models.JSONField):
     def python(self, plain: str) -> Any:
         return json.loads(plain)
 
-    def unreadable(self) -> dict[str, Any]:
+    def unreadable(self) -> dict[str, object]:
         return {}
 
 
@@ -219,7 +223,7 @@ def is_unreadable(row: models.Model, name: str) -> bool:
 
 
 def decrypt_rows(
-    model: type[models.Model], names: Sequence[str], rows: Iterable[Sequence[Any]]
+    model: type[models.Model], names: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> list[tuple[Any, ...]]:
     """Return rows of `.values_list()` decrypted; the first of `names` is the binding column."""
     fields = {field.name: field for field in encrypted_fields_of(model)}

@@ -65,9 +65,9 @@ def redirect_to_list(request: HttpRequest, address: str, words: PersonalParamete
     data.pop("csrfmiddlewaretoken", None)
     for name in words.names & data.keys():
         # A value that looks like a token and cannot be decrypted was typed, and may be personal.
-        typed = [one for one in data.getlist(name) if one]
-        done = [one if words.open(name, one) else words.seal(name, one) for one in typed]
-        data.setlist(name, done)
+        typed = [value for value in data.getlist(name) if value]
+        tokens = [v if words.open(name, v) else words.seal(name, v) for v in typed]
+        data.setlist(name, tokens)
     query = encrypted_query(data, words).urlencode()
     return redirect(f"{address}?{query}" if query else address)
 
@@ -84,7 +84,7 @@ def encrypted_query(query: QueryDict, words: PersonalParameters) -> QueryDict:
     for name, values in query.lists():
         present = [value for value in values if value]
         if name in words.names:
-            present = [one if is_encrypted_token(one) else words.seal(name, one) for one in present]
+            present = [v if is_encrypted_token(v) else words.seal(name, v) for v in present]
         if present:
             encrypted.setlist(name, present)
     return encrypted
@@ -92,11 +92,11 @@ def encrypted_query(query: QueryDict, words: PersonalParameters) -> QueryDict:
 
 def decrypted_query(query: QueryDict, words: PersonalParameters) -> QueryDict:
     """Return a query with its personal text decrypted. Raises BadRequest when that fails."""
-    closed = [name for name in words.names if any(map(is_encrypted_token, query.getlist(name)))]
-    if not closed:
+    encrypted = [name for name in words.names if any(map(is_encrypted_token, query.getlist(name)))]
+    if not encrypted:
         return query
     decrypted = query.copy()
-    for name in closed:
+    for name in encrypted:
         decrypted.setlist(
             name, [_decrypted_value(words, name, value) for value in query.getlist(name)]
         )

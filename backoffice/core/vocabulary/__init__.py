@@ -75,11 +75,11 @@ def term(vocabulary: str, value: str | None) -> Term:
     """
     if not value:
         return Term("", "", PLAIN)
-    words = VOCABULARIES[vocabulary]
-    item = words.get(value) or words.get(canonical(vocabulary, value))
+    terms = VOCABULARIES[vocabulary]
+    item = terms.get(value) or terms.get(canonical(vocabulary, value))
     item = item or decisions.term(vocabulary, value)
     if item is None and vocabulary in interpretations.VOCABULARIES:
-        label = f"{words['unknown'].label}: {value}"
+        label = f"{terms['unknown'].label}: {value}"
         return Term(value, label, UNKNOWN, GLYPHS[UNKNOWN], known=False)
     return item or Term(value, value, UNKNOWN, GLYPHS[UNKNOWN], known=False)
 
@@ -118,10 +118,10 @@ def order_bucket(low_level_status: str, method: str, history: Iterable[str]) -> 
     if method in ("walk_in_test", "at_home_phlebotomy"):
         return WITH_PATIENT
     if method == "testkit":
-        been = {low_level(entry) for entry in history}
-        if been & {"with_customer", "registered"}:
+        past_statuses = {low_level(entry) for entry in history}
+        if past_statuses & {"with_customer", "registered"}:
             return WITH_PATIENT
-        if "transit_customer" in been:
+        if "transit_customer" in past_statuses:
             return ON_THE_WAY
     return PREPARING
 
@@ -133,26 +133,26 @@ def order_term(
 
     `bucket` is the stored bucket, for callers that do not have the history.
     """
-    known = term("order.low_level_status", low_level_status or "unknown")
-    if known.value not in _REQUISITION:
-        return known
+    status_term = term("order.low_level_status", low_level_status or "unknown")
+    if status_term.value not in _REQUISITION:
+        return status_term
     bucket = bucket or order_bucket(low_level_status, method, history)
-    imported = known.value == "requisition_bypassed"
+    is_imported = status_term.value == "requisition_bypassed"
     return replace(
-        known,
-        label=known.label if imported else _READY.get(method, known.label),
+        status_term,
+        label=status_term.label if is_imported else _READY.get(method, status_term.label),
         family=bucket,
         glyph=GLYPHS[bucket],
-        turn=_READY_TURN.get(method) or _BUCKET_TURN.get(bucket, known.turn),
-        quiet_after=_READY_QUIET.get(method, known.quiet_after),
+        turn=_READY_TURN.get(method) or _BUCKET_TURN.get(bucket, status_term.turn),
+        quiet_after=_READY_QUIET.get(method, status_term.quiet_after),
     )
 
 
 def choices(vocabulary: str) -> list[tuple[str, str]]:
     """Return (value, label) pairs for a filter; forms must still accept any other value."""
-    known = VOCABULARIES[vocabulary]
-    later = [item for item in decisions.terms_of(vocabulary) if item.value not in known]
-    return [(item.value, item.label) for item in (*known.values(), *later)]
+    terms = VOCABULARIES[vocabulary]
+    decided = [item for item in decisions.terms_of(vocabulary) if item.value not in terms]
+    return [(item.value, item.label) for item in (*terms.values(), *decided)]
 
 
 __all__ = [

@@ -119,9 +119,9 @@ def fold(word: str) -> str:
     return "".join(mark for mark in plain if mark.isalnum() or mark in _SIGNS)
 
 
-def is_same(one: str, other: str) -> bool:
+def is_same(first: str, second: str) -> bool:
     """Return whether two words are spellings of the same word."""
-    return _key(one) == _key(other)
+    return _key(first) == _key(second)
 
 
 @lru_cache(maxsize=4096)
@@ -202,10 +202,10 @@ def canonical(word: str) -> str:
 
 def worst(readings: Iterable[Reading]) -> Reading:
     """Return the most severe reading; empty when there is none."""
-    interpreted = [one for one in readings if one.interpretation]
+    interpreted = [reading for reading in readings if reading.interpretation]
     if not interpreted:
         return Reading(NOTHING)
-    return min(interpreted, key=lambda one: (_WORST.index(one.interpretation), not one.side))
+    return min(interpreted, key=lambda r: (_WORST.index(r.interpretation), not r.side))
 
 
 # Lines
@@ -233,7 +233,7 @@ def read_line(
     """
     kind = fold(type or "")
     text = (text or "").strip()
-    readings = [one for one in (read_word(word), read_word(flag)) if one is not None]
+    readings = [reading for reading in (read_word(word), read_word(flag)) if reading is not None]
     values, suffix = _values(kind, text, value, unit or "")
     if suffix and (printed := read_word(suffix)) is not None:
         readings.append(printed)

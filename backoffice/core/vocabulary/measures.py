@@ -19,7 +19,7 @@ _COMPARED: Final = re.compile(
     rf"(?P<sign><=|>=|<|>|≤|≥)?(?:\s*or\s*=)?\s*(?P<number>{_NUMBER})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_TWO: Final = re.compile(
+_SPAN: Final = re.compile(
     rf"(?P<low>{_NUMBER})\s*(?:-|–|—|−|~|\bto\b|\bthru\b|\bthrough\b|\.\.\.?)\s*(?P<high>{_NUMBER})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -100,17 +100,16 @@ def line_number(type: str, text: str, value: float | None) -> float | None:
 def interval_of(text: str) -> tuple[Interval | None, str]:
     """Return a value as printed (`410`, `<1.2`, `3-7`), and the text after it."""
     text = _plain(text)
-    two = _TWO.fullmatch(text)
-    if two:
-        low, high = _float(two["low"]), _float(two["high"])
+    span = _SPAN.fullmatch(text)
+    if span:
+        low, high = _float(span["low"]), _float(span["high"])
         if low is not None and high is not None and low <= high:
-            return Interval(low, high), two["rest"].strip()
-    one = _COMPARED.fullmatch(text)
-    number = _float(one["number"]) if one else None
-    if one is None or number is None or _NUMBER_CONTINUES.match(one["rest"].strip()):
+            return Interval(low, high), span["rest"].strip()
+    match = _COMPARED.fullmatch(text)
+    number = _float(match["number"]) if match else None
+    if match is None or number is None or _NUMBER_CONTINUES.match(match["rest"].strip()):
         return None, ""
-    rest = one["rest"].strip()
-    return _compared(_sign(one, text), number), rest
+    return _interval(_sign(match, text), number), match["rest"].strip()
 
 
 def range_of(text: str, unit: str = "") -> Interval:
@@ -144,7 +143,7 @@ def titer_of(text: str | None) -> Interval | None:
     """Return the dilution of a titer (`1:640`, `<1:40`); None when it is not a titer."""
     plain = _plain(text or "")
     match = _TITER.fullmatch(plain)
-    return _compared(_sign(match, plain), float(match["number"])) if match else None
+    return _interval(_sign(match, plain), float(match["number"])) if match else None
 
 
 def _without_remark(text: str) -> str:
@@ -167,7 +166,7 @@ def _sign(match: re.Match[str], text: str) -> str:
     return sign + "=" if has_or and sign in ("<", ">") else sign
 
 
-def _compared(sign: str, number: float) -> Interval:
+def _interval(sign: str, number: float) -> Interval:
     if sign in ("<", "<="):
         return Interval(high=number, includes_high=sign == "<=")
     if sign in (">", ">="):
@@ -247,5 +246,5 @@ def fold_unit(unit: str) -> str:
     return "/".join(_SAME.get(part, part) for part in parts).replace("mm^3", "ul")
 
 
-def same_unit(one: str | None, other: str | None) -> bool:
-    return fold_unit(one or "") == fold_unit(other or "")
+def same_unit(first: str | None, second: str | None) -> bool:
+    return fold_unit(first or "") == fold_unit(second or "")

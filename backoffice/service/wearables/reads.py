@@ -10,7 +10,7 @@ from backoffice.service.exchange import Calls
 from backoffice.service.payload import Record, RecordPage
 from backoffice.service.wearables.providers import PROVIDER, WearableProvider
 from backoffice.service.wearables.streams import WORKOUT_STREAM, WorkoutStreamPayload
-from backoffice.service.wearables.summaries import SUMMARIES, Profile
+from backoffice.service.wearables.summaries import PROFILE, SUMMARIES, Profile
 from backoffice.service.wearables.timeseries import GROUPED, READ_NAMES, SampleGroup, grouped_page
 
 _KEYS = {"meal": "meals"}
@@ -53,9 +53,7 @@ class Wearables(Calls):
 
     def profile(self, user_id: UUID | str, provider: str | None = None) -> Record[Profile]:
         path = "/v2/summary/profile/{user_id}"
-        return self._call.record(
-            path, SUMMARIES["profile"], query={"provider": provider}, user_id=user_id
-        )
+        return self._call.record(path, PROFILE, query={"provider": provider}, user_id=user_id)
 
     def samples(
         self,

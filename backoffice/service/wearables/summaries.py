@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
 from uuid import UUID
 
 from msgspec import field
@@ -339,13 +338,14 @@ def sport(sent: Sport | str | None) -> Sport | None:
     return sent if isinstance(sent, Sport) else None
 
 
-SUMMARIES: Mapping[str, Reader[Any]] = {
+PROFILE = Reader(Profile)
+SUMMARIES: Mapping[str, Reader[SummaryPayload]] = {
     "activity": Reader(Activity),
     "body": Reader(BodySummary),
     "electrocardiogram": Reader(Electrocardiogram),
     "meal": Reader(Meal),
     "menstrual_cycle": Reader(MenstrualCycle),
-    "profile": Reader(Profile),
+    "profile": PROFILE,
     "sleep": Reader(Sleep),
     "sleep_cycle": Reader(SleepCycle),
     "workouts": Reader(Workout),
