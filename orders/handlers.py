@@ -99,7 +99,7 @@ def handle_orders(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
             older.append(best)
             outcomes.update((order.message_id, "stale") for order in rivals)
             continue
-        elif stored.missing:
+        elif stored.missing_since:
             newest.append(best)
         elif not _has_same_content(stored, best):
             contradicted = True

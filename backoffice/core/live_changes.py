@@ -6,10 +6,10 @@ transactions it has seen, so it cannot miss one that commits late (see `live.py`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection, models
@@ -39,16 +39,16 @@ def record_change(topic: str, subjects: Iterable[UUID]) -> None:
 
 
 def record_row_changes(
-    model: type[models.Model], join: str, keys: list[object], count: int
+    model: type[models.Model], join: str, keys: Sequence[str | list[Any]], count: int
 ) -> None:
     """Record a change of `count` rows of `model`, selected by `join` with the parameters `keys`.
 
     Call it in the transaction that wrote the rows, after writing them.
     """
-    table, named = model._meta.db_table, _subject_columns(model)
-    columns = ", ".join(f'"{table}"."{column}"' for column in named)
+    table, subject_columns = model._meta.db_table, _subject_columns(model)
+    columns = ", ".join(f'"{table}"."{column}"' for column in subject_columns)
     subjects = "NULL"
-    if not named:
+    if not subject_columns:
         subjects = "'{}'"
     elif count <= MAX_NAMED_ROWS:
         subjects = (

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -21,6 +20,7 @@ from backoffice.mirror.tables import (
     MirrorTable,
     RecordKey,
     RowValues,
+    SortKey,
     key_text,
 )
 from backoffice.mirror.unknown_values import UnknownValueCounter
@@ -77,23 +77,24 @@ def apply_batch(
     table: MirrorTable,
     records: Iterable[MirrorRecord],
     for_each_row: Callable[[MirrorRecord], None] = lambda record: None,
-    known: rows.StoredVersions | None = None,
+    stored: rows.StoredVersions | None = None,
 ) -> ApplyOutcome:
     """Bring `table` up to date with `records`, inside the caller's transaction.
 
     Of several records with one key only the newest counts. `for_each_row` is called with each
     record that is sent as a row, maybe more than once, while PostgreSQL stores the row before it,
-    so its work costs no time. `known` is what the table has, if the caller read it with locks.
+    so its work costs no time. `stored` has the versions in the table, if the caller read them with
+    locks.
     """
     newest: dict[RecordKey, MirrorRecord] = {}
     latest = table.max_plausible_version()
     for record in records:
         key = _sortable_key(record.key)
-        rival = newest.get(key)
-        if rival is None or not _is_newer(rival.sort_key, record.sort_key, latest):
+        newest_yet = newest.get(key)
+        if newest_yet is None or not _is_newer(newest_yet.sort_key, record.sort_key, latest):
             newest[key] = record
     return _apply_isolating_errors(
-        table, [newest[key] for key in sorted(newest)], for_each_row, known
+        table, [newest[key] for key in sorted(newest)], for_each_row, stored
     )
 
 
@@ -105,7 +106,7 @@ def flag_missing(table: MirrorTable, keys: Sequence[RecordKey], asked_at: dateti
     with connection.cursor() as cursor:
         cursor.execute(
             f'UPDATE "{table.name}" SET missing_since = %s FROM {rows.unnest_keys(table)}'
-            f" WHERE {rows.key_condition(table, table.name, 'wanted')}"
+            f" WHERE {rows.key_condition(table, table.name, 'requested')}"
             f' AND "{table.name}".missing_since IS NULL AND "{table.name}".as_of < %s'
             f" RETURNING {key}",
             [asked_at, *rows.key_arrays(keys), asked_at],
@@ -124,34 +125,34 @@ def _apply_isolating_errors(
     table: MirrorTable,
     records: list[MirrorRecord],
     for_each_row: Callable[[MirrorRecord], None],
-    known: rows.StoredVersions | None,
+    stored: rows.StoredVersions | None,
 ) -> ApplyOutcome:
     if not records:
         return ApplyOutcome()
     try:
         with transaction.atomic():
-            return _apply_checked(table, records, for_each_row, known)
+            return _apply_checked(table, records, for_each_row, stored)
     except UNSTORABLE_ERRORS as error:
         if len(records) > 1:
             middle = len(records) // 2
-            outcome = _apply_isolating_errors(table, records[:middle], for_each_row, known)
-            outcome += _apply_isolating_errors(table, records[middle:], for_each_row, known)
+            outcome = _apply_isolating_errors(table, records[:middle], for_each_row, stored)
+            outcome += _apply_isolating_errors(table, records[middle:], for_each_row, stored)
             return outcome
-        return _apply_one(table, records[0], for_each_row, known, error)
+        return _apply_one(table, records[0], for_each_row, stored, error)
 
 
 def _apply_one(
     table: MirrorTable,
     record: MirrorRecord,
     for_each_row: Callable[[MirrorRecord], None],
-    known: rows.StoredVersions | None,
+    stored: rows.StoredVersions | None,
     error: Exception,
 ) -> ApplyOutcome:
     """Apply a record that was refused, without its unusable columns; else save it as unreadable."""
     dropped_fields: list[DroppedField] = []
     try:
         with transaction.atomic():
-            return _apply_checked(table, [record], for_each_row, known, dropped_fields)
+            return _apply_checked(table, [record], for_each_row, stored, dropped_fields)
     except UNSTORABLE_ERRORS:
         key = key_text(record.key)
         reason = type(error).__name__
@@ -165,11 +166,11 @@ def _apply_checked(
     table: MirrorTable,
     records: list[MirrorRecord],
     for_each_row: Callable[[MirrorRecord], None],
-    known: rows.StoredVersions | None,
+    stored: rows.StoredVersions | None,
     dropped_fields: list[DroppedField] | None = None,
 ) -> ApplyOutcome:
     try:
-        return _apply(table, records, for_each_row, known, dropped_fields)
+        return _apply(table, records, for_each_row, stored, dropped_fields)
     except OperationalError as error:
         # Django maps this error to OperationalError, like lost connections; it is about a record.
         if isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded):
@@ -181,25 +182,25 @@ def _apply(
     table: MirrorTable,
     records: list[MirrorRecord],
     for_each_row: Callable[[MirrorRecord], None],
-    known: rows.StoredVersions | None,
+    stored: rows.StoredVersions | None,
     dropped_fields: list[DroppedField] | None,
 ) -> ApplyOutcome:
     outcome = ApplyOutcome()
     new: list[MirrorRecord] = []
     outdated: list[MirrorRecord] = []
     latest = table.max_plausible_version()
-    if known is None:
-        known = rows.stored_versions(table, [record.key for record in records])
+    if stored is None:
+        stored = rows.stored_versions(table, [record.key for record in records])
     with connection.cursor() as cursor:
         for record in records:
-            stored = known.get(record.key) if known else None
-            if stored is None:
+            version = stored.get(record.key)
+            if version is None:
                 new.append(record)
-            elif stored.digest == rows.content_hash(record, table) and not stored.missing:
+            elif version.digest == rows.content_hash(record, table) and not version.missing_since:
                 outcome.unchanged += 1
-            elif stored.missing and record.as_of <= stored.missing:
+            elif version.missing_since and record.as_of <= version.missing_since:
                 outcome.older += 1  # Requested before the record was found missing.
-            elif _is_newer(record.sort_key, stored.sort_key, latest):
+            elif _is_newer(record.sort_key, version.sort_key, latest):
                 outdated.append(record)
             else:
                 outcome.older += 1
@@ -214,18 +215,20 @@ def _apply(
         else:
             # Another worker inserted one of them since we read: let the upsert decide.
             unknown.counts.clear()
-            for gathered in child_rows:
-                gathered.clear()
+            for rows_of_table in child_rows:
+                rows_of_table.clear()
             outdated += new
         if outdated:
             if dropped_fields:
                 dropped_fields.clear()
-            fresh_rows = rows.build_rows(table, outdated, for_each_row, unknown, (), dropped_fields)
-            written_keys = rows.upsert(cursor, table, fresh_rows, latest)
+            new_rows = rows.build_rows(table, outdated, for_each_row, unknown, (), dropped_fields)
+            written_keys = rows.upsert(cursor, table, new_rows, latest)
             outcome.changed = [record for record in outdated if record.key in written_keys]
             outcome.older += len(outdated) - len(outcome.changed)
-        for children, fresh in zip(table.children, child_rows, strict=True):
-            rows.write_children(cursor, children, outcome.changed, fresh, dropped_fields)
+        for children, new_rows_of_table in zip(table.children, child_rows, strict=True):
+            rows.write_children(
+                cursor, children, outcome.changed, new_rows_of_table, dropped_fields
+            )
         unknown.save(cursor)
     if outcome.touched:
         clear_unreadable(table.name, (key_text(record.key) for record in outcome.touched))
@@ -239,15 +242,18 @@ def _apply(
 
 def _record_change(table: MirrorTable, keys: Sequence[RecordKey]) -> None:
     """Record for open pages which rows have changed."""
-    join = f"JOIN {rows.unnest_keys(table)} ON {rows.key_condition(table, table.name, 'wanted')}"
+    join = f"JOIN {rows.unnest_keys(table)} ON {rows.key_condition(table, table.name, 'requested')}"
     live_changes.record_row_changes(table.model, join, rows.key_arrays(keys), len(keys))
 
 
-def _is_newer(one: tuple[Any, ...], rival: tuple[Any, ...], latest: datetime | None) -> bool:
-    """Return whether `one` is newer: by version, then by the time it was requested."""
-    if latest is not None and max(one[0], rival[0]) > latest:
-        return bool(one[-1] > rival[-1])
-    return one > rival
+def _is_newer(sort_key: SortKey, other: SortKey, latest: datetime | None) -> bool:
+    """Return whether a sort key is newer: by version, then by the time of the request.
+
+    Versions after `latest` are ignored.
+    """
+    if latest is not None and max(sort_key[0], other[0]) > latest:
+        return bool(sort_key[-1] > other[-1])
+    return sort_key > other
 
 
 def _sortable_key(key: RecordKey) -> RecordKey:

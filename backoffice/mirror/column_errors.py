@@ -33,7 +33,7 @@ def clear_unusable_columns(
     Text that only has unstorable characters is corrected and not returned. Raises UnusableValue if
     the value of a `required` column, or of one without an empty value, does not fit.
     """
-    indexed = _indexed(model)
+    indexed = _indexed_columns(model)
     fields: dict[str, models.Field[Any, Any]] = {
         str(field.column): field for field in model._meta.fields
     }
@@ -49,12 +49,12 @@ def clear_unusable_columns(
             continue
         if column in required:
             raise UnusableValue(column)
-        row[column] = _empty(field)
+        row[column] = _empty_value(field)
         dropped.append(DroppedField(f"$.{column}", reason))
     return dropped
 
 
-def _problem(field: models.Field[Any, Any], value: Any, is_indexed: bool) -> str:
+def _problem(field: models.Field[Any, Any], value: object, is_indexed: bool) -> str:
     """Describe why a value does not fit, without the value itself; empty if it fits."""
     if isinstance(field, models.IntegerField):
         low, high = connection.ops.integer_field_range(field.get_internal_type())
@@ -64,8 +64,10 @@ def _problem(field: models.Field[Any, Any], value: Any, is_indexed: bool) -> str
     elif isinstance(field, models.DateTimeField):
         try:
             moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+            if not isinstance(moment, datetime):
+                return "Moment out of the calendar"
             to_utc_in_range(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-        except (ValueError, OverflowError, AttributeError):
+        except (ValueError, OverflowError):
             return "Moment out of the calendar"
     elif isinstance(field, models.DateField):
         if not isinstance(value, (date, str)):
@@ -80,16 +82,16 @@ def _problem(field: models.Field[Any, Any], value: Any, is_indexed: bool) -> str
     return ""
 
 
-def _empty(field: models.Field[Any, Any]) -> Any:
+def _empty_value(field: models.Field[Any, Any]) -> object:
     if field.null:
         return None
-    empty = field.get_default()
-    if empty is None:
+    default: object = field.get_default()
+    if default is None:
         raise UnusableValue(field.column)
-    return empty
+    return default
 
 
-def _indexed(model: type[models.Model]) -> set[str]:
+def _indexed_columns(model: type[models.Model]) -> set[str]:
     with connection.cursor() as cursor:
         constraints = connection.introspection.get_constraints(cursor, model._meta.db_table)
     return {

@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from backoffice.core.encryption.encrypted_fields import EncryptedTextField
 from backoffice.core.models import FastModel
 from backoffice.service import json_text
+from backoffice.service.json_text import JsonObject
 
 AS_RECEIVED: Final = ("record", "content_hash")
 """Long columns of a mirrored record that pages seldom read."""
@@ -34,7 +35,7 @@ class MirrorModel(FastModel):
     def __str__(self) -> str:
         return f"{self._meta.verbose_name} {self.pk}"
 
-    def record_at(self, *path: str) -> dict[str, Any]:
+    def record_at(self, *path: str) -> JsonObject:
         """Return the object at `path` of the record; empty if it is missing or not an object."""
         try:
             value = json.loads(self._readable_record())

@@ -11,13 +11,13 @@ from backoffice.mirror.tables import MirrorRecord, MirrorTable, RecordKey
 
 
 def already_stored_keys(
-    known: rows.StoredVersions, records: Iterable[MirrorRecord], table: MirrorTable
+    stored: rows.StoredVersions, records: Iterable[MirrorRecord], table: MirrorTable
 ) -> set[RecordKey]:
     """Return the keys of records that are stored already, even if promoted differently."""
     stored_keys = set()
     for record in records:
-        stored = known.get(record.key)
-        if stored and stored.digest[:-1] == rows.content_hash(record, table)[:-1]:
+        version = stored.get(record.key)
+        if version and version.digest[:-1] == rows.content_hash(record, table)[:-1]:
             stored_keys.add(record.key)
     return stored_keys
 

@@ -24,6 +24,7 @@ from backoffice.mirror.tables import (
     MirrorTable,
     RecordKey,
     RowValues,
+    SortKey,
     key_text,
 )
 from backoffice.mirror.unknown_values import UnknownValueCounter
@@ -39,8 +40,8 @@ class StoredVersion:
     """
 
     digest: bytes
-    missing: datetime | None
-    sort_key: tuple[Any, ...]
+    missing_since: datetime | None
+    sort_key: SortKey
 
 
 StoredVersions: TypeAlias = dict[RecordKey, StoredVersion]
@@ -58,7 +59,7 @@ def stored_versions(
     locking = f' ORDER BY {column_list(table.key, table.name)} FOR NO KEY UPDATE OF "{table.name}"'
     rows = binary_rows.fetch_all(
         f'SELECT {column_list(columns, table.name)} FROM "{table.name}" JOIN {unnest_keys(table)}'
-        f" ON {key_condition(table, table.name, 'wanted')}{locking if lock else ''}",
+        f" ON {key_condition(table, table.name, 'requested')}{locking if lock else ''}",
         key_arrays(keys),
     )
     return {
@@ -91,8 +92,8 @@ def build_rows(
         unknown.count(row)
         for field in table.encrypted_columns:
             row[field.attname] = field.stored(row[field.attname], row[field.bound.attname])
-        for children, gathered in zip(table.children, child_rows, strict=False):
-            gathered += _child_rows(children, record, dropped_fields)
+        for children, rows_of_table in zip(table.children, child_rows, strict=False):
+            rows_of_table += _child_rows(children, record, dropped_fields)
         for_each_row(record)
         yield row
 
@@ -181,14 +182,16 @@ def write_children(
     cursor: CursorWrapper,
     children: ChildTable,
     changed: list[MirrorRecord],
-    fresh: list[RowValues],
+    new_rows: list[RowValues],
     dropped_fields: list[DroppedField] | None = None,
 ) -> None:
-    """Write the child rows of new records (`fresh`) and of changed records."""
-    later = [row for record in changed for row in _child_rows(children, record, dropped_fields)]
+    """Write the child rows of new records (`new_rows`) and of changed records."""
+    changed_rows = [
+        row for record in changed for row in _child_rows(children, record, dropped_fields)
+    ]
     if children.vocabularies:
         unknown = UnknownValueCounter(children.vocabularies)
-        for row in chain(fresh, later):
+        for row in chain(new_rows, changed_rows):
             unknown.count(row)
         unknown.save(cursor)
     if changed and children.replace:
@@ -196,10 +199,10 @@ def write_children(
             f'DELETE FROM "{children.name}" WHERE "{children.parent}" = ANY(%s)',
             [[record.key[0] for record in changed]],
         )
-        fresh, later = fresh + later, []
-    _copy(cursor, children.name, iter(fresh))
-    if later:
-        _add_new_rows(cursor, children, later)
+        new_rows, changed_rows = new_rows + changed_rows, []
+    _copy(cursor, children.name, iter(new_rows))
+    if changed_rows:
+        _add_new_rows(cursor, children, changed_rows)
 
 
 def replace_children(
@@ -227,17 +230,17 @@ def _child_rows(
 def _usable_rows(
     children: ChildTable, rows: list[RowValues], dropped_fields: list[DroppedField]
 ) -> list[RowValues]:
-    fitting = []
+    usable = []
     for row in rows:
         try:
             dropped_fields += clear_unusable_columns(
                 children.model, row, (children.parent, *children.key)
             )
-        except UnusableValue as unusable:
-            dropped_fields.append(DroppedField(f"$.{unusable}", "A row without it is of no use"))
+        except UnusableValue as error:
+            dropped_fields.append(DroppedField(f"$.{error}", "A row without it is of no use"))
         else:
-            fitting.append(row)
-    return fitting
+            usable.append(row)
+    return usable
 
 
 def add_child_rows(children: ChildTable, rows: list[RowValues]) -> None:
@@ -262,26 +265,26 @@ def _add_new_rows(cursor: CursorWrapper, children: ChildTable, rows: list[RowVal
         f" SELECT {key} FROM compared WHERE differs AND NOT is_new"
     )
     Drift.objects.bulk_create(
-        Drift(resource=children.name, key=key_text(each), kind=Drift.Kind.HISTORY_CONFLICT)
-        for each in cursor.fetchall()
+        Drift(resource=children.name, key=key_text(key), kind=Drift.Kind.HISTORY_CONFLICT)
+        for key in cursor.fetchall()
     )
 
 
 def unnest_keys(table: MirrorTable) -> str:
-    """Return SQL that unnests one array per key column, as table `wanted`."""
+    """Return SQL that unnests one array per key column, as table `requested`."""
     arrays = []
     for column in table.key:
         model_field = next(f for f in table.model._meta.fields if f.column == column)
         arrays.append(f"%s::{model_field.rel_db_type(connection)}[]")
-    return f"unnest({', '.join(arrays)}) AS wanted({column_list(table.key)})"
+    return f"unnest({', '.join(arrays)}) AS requested({column_list(table.key)})"
 
 
-def key_arrays(keys: Sequence[RecordKey]) -> list[Any]:
-    return [_key_array(column) for column in zip(*keys, strict=True)]
-
-
-def _key_array(values: tuple[Any, ...]) -> list[Any] | str:
-    return uuid_array(values) if isinstance(values[0], UUID) else list(values)
+def key_arrays(keys: Sequence[RecordKey]) -> list[str | list[Any]]:
+    """Return the keys as one array parameter per column."""
+    return [
+        uuid_array(values) if isinstance(values[0], UUID) else list(values)
+        for values in zip(*keys, strict=True)
+    ]
 
 
 def uuid_array(keys: Iterable[UUID]) -> str:
@@ -293,6 +296,6 @@ def key_condition(table: MirrorTable, left: str, right: str) -> str:
     return " AND ".join(f'"{left}"."{column}" = "{right}"."{column}"' for column in table.key)
 
 
-def column_list(columns: Iterable[str], of: str = "") -> str:
-    prefix = f'"{of}".' if of else ""
+def column_list(columns: Iterable[str], table: str = "") -> str:
+    prefix = f'"{table}".' if table else ""
     return ", ".join(f'{prefix}"{column}"' for column in columns)

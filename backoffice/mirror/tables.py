@@ -16,6 +16,10 @@ from backoffice.mirror.models import MirrorModel
 from backoffice.service import DroppedField, Record
 
 RecordKey: TypeAlias = tuple[Any, ...]
+"""Values of the key columns: ids, and text such as the slug of a provider."""
+
+SortKey: TypeAlias = tuple[Any, ...]
+"""Values of the version columns, then the time of the request; compared as a whole."""
 
 RowValues: TypeAlias = dict[str, Any]
 """Values of a row by column; all rows of a table have the same columns in the same order."""
@@ -38,12 +42,12 @@ class MirrorRecord(msgspec.Struct, frozen=True, gc=False):
     dropped: tuple[DroppedField, ...] = ()
 
     @property
-    def sort_key(self) -> tuple[Any, ...]:
+    def sort_key(self) -> SortKey:
         return (*self.version, self.as_of)
 
     @classmethod
     def from_service(
-        cls, record: Record[Any], *key: Any, version: tuple[Any, ...] = ()
+        cls, record: Record[object], *key: object, version: tuple[Any, ...] = ()
     ) -> MirrorRecord:
         return cls(
             key,

@@ -18,28 +18,28 @@ class UnknownValueCounter:
 
     def __init__(self, vocabulary_of_column: Mapping[str, str]) -> None:
         self.columns = [
-            (column, words, vocabulary.VOCABULARIES[words])
-            for column, words in vocabulary_of_column.items()
+            (column, name, vocabulary.VOCABULARIES[name])
+            for column, name in vocabulary_of_column.items()
         ]
         self.counts: dict[tuple[str, str], tuple[int, str]] = {}
 
     def count(self, row: RowValues) -> None:
-        for column, words, known in self.columns:
+        for column, name, terms in self.columns:
             value = row[column]
-            if value and value not in known and not vocabulary.is_known(words, value):
-                count, sample = self.counts.get((words, value), (0, str(next(iter(row.values())))))
-                self.counts[words, value] = count + 1, sample
+            if value and value not in terms and not vocabulary.is_known(name, value):
+                count, sample = self.counts.get((name, value), (0, str(next(iter(row.values())))))
+                self.counts[name, value] = count + 1, sample
 
     def save(self, cursor: CursorWrapper) -> None:
-        for (words, value), (count, sample) in sorted(self.counts.items()):
-            if count_unknown_value(cursor, words, value, count, sample):
-                logger.warning("unknown value", extra={"vocabulary": words})
+        for (name, value), (count, sample) in sorted(self.counts.items()):
+            if count_unknown_value(cursor, name, value, count, sample):
+                logger.warning("unknown value", extra={"vocabulary": name})
 
 
 def count_unknown_value(
-    cursor: CursorWrapper, words: str, value: str, count: int, sample: str
+    cursor: CursorWrapper, vocabulary_name: str, value: str, count: int, sample: str
 ) -> bool:
-    """Add sightings of a value that vocabulary `words` does not know; return whether it is new.
+    """Add sightings of a value that no vocabulary knows; return whether it is new.
 
     `sample` is the key of a record with this value.
     """
@@ -49,6 +49,6 @@ def count_unknown_value(
         " ON CONFLICT (vocabulary, value) DO UPDATE SET"
         " sightings = core_unknownvalue.sightings + EXCLUDED.sightings,"
         " last_seen = now() RETURNING sightings",
-        [words, value, count, sample],
+        [vocabulary_name, value, count, sample],
     )
     return bool(cursor.fetchone() == (count,))

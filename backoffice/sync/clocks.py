@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from backoffice.service import RecordPage
 from backoffice.sync.models import SyncRun
@@ -41,7 +42,7 @@ class ClockReading:
     server_date: datetime | None
 
     @classmethod
-    def from_page(cls, page: RecordPage[Any]) -> Self:
+    def from_page(cls, page: RecordPage[object]) -> Self:
         return cls(page.asked_at, page.server_date)
 
     @property
@@ -92,7 +93,7 @@ def set_server_date(run: SyncRun, reading: ClockReading | None) -> None:
     if run.server_date is not None:
         return
     reading = reading or ClockReading(datetime.now(UTC), None)
-    previous = _completed(run.resource).values_list("server_date", flat=True).first()
+    previous = _completed_runs(run.resource).values_list("server_date", flat=True).first()
     run.server_date = reading.plausible_date(previous)
     run.checkpoint = {
         **run.checkpoint,
@@ -112,20 +113,20 @@ def latest_window(resource: str) -> datetime | None:
     back, the changes since the run before are dated by the new clock, and the latest run did not
     ask for those: then the window begins there.
     """
-    recent = [CompletedRun.from_run(run) for run in _completed(resource)[:2]]
+    recent = [CompletedRun.from_run(run) for run in _completed_runs(resource)[:2]]
     if not recent:
         return None
-    latest, before = recent[0], recent[-1]
-    begin = latest.asked_at + min(latest.offset, before.offset)
-    if latest.offset < before.offset - MAX_JITTER:
-        begin = min(begin, before.asked_at + latest.offset)
+    latest, previous = recent[0], recent[-1]
+    begin = latest.asked_at + min(latest.offset, previous.offset)
+    if latest.offset < previous.offset - MAX_JITTER:
+        begin = min(begin, previous.asked_at + latest.offset)
     # A time in the future, from a time when our clock was wrong, would hide changes until then.
     latest_plausible = datetime.now(UTC) + MAX_AHEAD
     overlap = timedelta(seconds=settings.SYNC_OVERLAP_SECONDS)
     return min(begin - overlap, latest.asked_at, latest_plausible - overlap)
 
 
-def _completed(resource: str) -> Any:
+def _completed_runs(resource: str) -> QuerySet[SyncRun]:
     """Return completed runs, latest first by id, because times may be wrong."""
     done = SyncRun.objects.filter(resource=resource, state=SyncRun.State.DONE)
     return done.exclude(server_date=None).order_by("-pk")

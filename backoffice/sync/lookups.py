@@ -1,9 +1,9 @@
 """Lookups: scheduled reads of single records, each by its own call.
 
-A reason for a lookup (an order that changed, a record that a sweep did not find) makes the row due
-and increments its generation. A row also becomes due at its scheduled time. Workers claim due rows,
-ask the service with no lock held, store the answers and set the next time. An answer that was
-requested before the latest reason does not clear that reason.
+A reason for a lookup (an order that changed, a record that a full sync run did not find) makes the
+row due and increments its generation. A row also becomes due at its scheduled time. Workers claim
+due rows, ask the service with no lock held, store the answers and set the next time. An answer that
+was requested before the latest reason does not clear that reason.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ def schedule_lookups(kind: str, keys: Iterable[object]) -> None:
 
 def schedule_lookups_by_kind(keys: Mapping[str, Iterable[object]]) -> None:
     """Schedule lookups of records of several kinds, in one statement."""
-    reasons = sorted({(kind, str(key)) for kind, named in keys.items() for key in named})
-    if not reasons:
+    pairs = sorted({(kind, str(key)) for kind, kind_keys in keys.items() for key in kind_keys})
+    if not pairs:
         return
-    kinds, names = zip(*reasons, strict=True)
+    kinds, texts = zip(*pairs, strict=True)
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO sync_lookup (kind, key, due_at)"
@@ -88,7 +88,7 @@ def schedule_lookups_by_kind(keys: Mapping[str, Iterable[object]]) -> None:
             " ON CONFLICT (kind, key) DO UPDATE SET generation = sync_lookup.generation + 1,"
             " attempts = 0, unread_answers = 0,"
             " due_at = least(sync_lookup.due_at, EXCLUDED.due_at)",
-            [prepared_queries.array(kinds), prepared_queries.array(names)],
+            [prepared_queries.array(kinds), prepared_queries.array(texts)],
         )
 
 
@@ -115,7 +115,8 @@ def run_due_lookups(lookup_types: Sequence[LookupType], *, seconds: float | None
     with ThreadPoolExecutor(THREADS, thread_name_prefix="lookups") as threads:
         while not shutdown.is_requested() and (ends is None or time.monotonic() < ends):
             token = uuid.uuid4()
-            claims = _claim_some([one for one in lookup_types if one.kind not in closed], token)
+            open_types = [item for item in lookup_types if item.kind not in closed]
+            claims = _claim_some(open_types, token)
             if not claims:
                 break
             asked_at = datetime.now(UTC)
@@ -169,7 +170,7 @@ def _fetch_answers(
     lookup_types: Mapping[str, LookupType],
     claims: Sequence[LookupClaim],
     closed: set[str],
-) -> list[Any]:
+) -> list[object]:
     """Return the service's answer to each claim.
 
     If our key belongs to another team, or the service does not show its team, the first claim of
@@ -181,8 +182,9 @@ def _fetch_answers(
         first = {claim.kind: claim for claim in reversed(claims)}
         closed.update(lookup_types)
         return [error if first[claim.kind] is claim else None for claim in claims]
-    named = any(lookup_types[claim.kind].team_of for claim in claims)
-    fetch = partial(_fetch_answer, client, service_team.mirror_team() if named else None, closed)
+    has_team = any(lookup_types[claim.kind].team_of for claim in claims)
+    our_team = service_team.mirror_team() if has_team else None
+    fetch = partial(_fetch_answer, client, our_team, closed)
     return list(threads.map(fetch, [lookup_types[claim.kind] for claim in claims], claims))
 
 
@@ -192,7 +194,7 @@ def _fetch_answer(
     closed: set[str],
     lookup_type: LookupType,
     claim: LookupClaim,
-) -> Any:
+) -> object:
     """Return the answer, the error, or None if an earlier call closed this kind."""
     if lookup_type.kind in closed:
         return None
@@ -216,12 +218,12 @@ def _fetch_answer(
 
 def _store_answers(
     lookup_type: LookupType,
-    results: list[tuple[LookupClaim, Any]],
+    results: list[tuple[LookupClaim, object]],
     token: uuid.UUID,
     asked_at: datetime,
 ) -> int:
     """Store answers, handle missing records, set the next times. Return how many were answered."""
-    answers: dict[str, Any] = {}
+    answers: dict[str, object] = {}
     missing: list[str] = []
     failed: list[tuple[LookupClaim, Exception]] = []
     done: list[LookupClaim] = []
@@ -251,7 +253,7 @@ def _store_answers(
         raise
     except Exception as error:
         if len(results) > 1:
-            return sum(_store_answers(lookup_type, [one], token, asked_at) for one in results)
+            return sum(_store_answers(lookup_type, [pair], token, asked_at) for pair in results)
         logger.exception("an answer could not be stored", extra={"kind": lookup_type.kind})
         failed, done = [(claim, error) for claim in done], []
 
@@ -272,36 +274,33 @@ def _retry_rollbacks(work: Callable[[], None]) -> None:
     A worker that applies events may hold a lookup row and wait for its record, while we hold the
     record.
     """
-    for turn in range(1, STORE_ATTEMPTS + 1):
+    for attempt in range(1, STORE_ATTEMPTS + 1):
         try:
             return work()
         except OperationalError as error:
             state = getattr(error.__cause__, "sqlstate", None) or ""
-            if turn == STORE_ATTEMPTS or state[:2] != "40":
+            if attempt == STORE_ATTEMPTS or state[:2] != "40":
                 raise
             logger.info("answers are stored again: %s", type(error.__cause__).__name__)
             # The other transaction was waiting for our locks. Let it get them, or both would
             # collide again.
-            time.sleep(turn * STORE_RETRY_SECONDS)
+            time.sleep(attempt * STORE_RETRY_SECONDS)
 
 
 def _close(
     claims: list[LookupClaim], again: Mapping[str, timedelta | None], token: uuid.UUID
 ) -> None:
     """Set the next times; a row with a newer reason stays due."""
-    rows: dict[str, list[Any]] = defaultdict(list)
-    for claim in sorted(claims, key=lambda claim: claim.key):
-        rows["kind"].append(claim.kind)
-        rows["key"].append(claim.key)
-        rows["generation"].append(claim.generation)
-        rows["again"].append(again.get(claim.key))
-    if not rows:
+    if not claims:
         return
+    claims = sorted(claims, key=lambda claim: claim.key)
+    kinds, keys = [claim.kind for claim in claims], [claim.key for claim in claims]
+    generations = [claim.generation for claim in claims]
     with connection.cursor() as cursor:
         # Lock in the order in which `schedule_lookups` writes, or the two would deadlock.
         cursor.execute(
             "SELECT 1 FROM sync_lookup WHERE kind = %s AND key = ANY(%s) ORDER BY key FOR UPDATE",
-            [rows["kind"][0], rows["key"]],
+            [kinds[0], keys],
         )
         cursor.execute(
             "UPDATE sync_lookup AS row SET lease_token = NULL, lease_until = NULL,"
@@ -311,7 +310,7 @@ def _close(
             " FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::interval[])"
             "  AS done(kind, key, generation, again)"
             " WHERE row.kind = done.kind AND row.key = done.key AND row.lease_token = %s",
-            [rows["kind"], rows["key"], rows["generation"], rows["again"], token],
+            [kinds, keys, generations, [again.get(key) for key in keys], token],
         )
 
 

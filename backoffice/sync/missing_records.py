@@ -95,15 +95,15 @@ class SortedListComparison:
         self.run, self.table, self.handle_suspects = run, table, handle_suspects
         since = run.checkpoint.get("since")
         self.low = datetime.fromisoformat(since) if since else None
-        self.at_low: set[Any] = set()
+        self.at_low: set[object] = set()
         self.unreadable_keys: set[str] = set()
 
     def __call__(self, batch: Batch[Any], is_last: bool) -> list[str]:
         started = self.run.started_at
         assert started is not None
-        moments = {record.data.id: record.data.created_at for record in batch.records}
+        created_at = {record.data.id: record.data.created_at for record in batch.records}
         self.unreadable_keys.update(key_from_raw(item.raw) for item in batch.unreadable)
-        high = max(moments.values(), default=self.low)
+        high = max(created_at.values(), default=self.low)
         upper = None if is_last else high
         with connection.cursor() as cursor:
             cursor.execute(
@@ -115,12 +115,12 @@ class SortedListComparison:
             missing = [
                 key
                 for (key,) in cursor.fetchall()
-                if key not in moments
+                if key not in created_at
                 and key not in self.at_low
                 and str(key) not in self.unreadable_keys
             ]
         if high != self.low:
             self.at_low = set()
-        self.at_low |= {key for key, moment in moments.items() if moment == high}
+        self.at_low |= {key for key, moment in created_at.items() if moment == high}
         self.low = high
         return [str(key) for (key,) in self.handle_suspects([(key,) for key in missing], started)]

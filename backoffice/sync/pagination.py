@@ -18,7 +18,7 @@ from functools import partial
 from itertools import pairwise
 from queue import Empty, Full, Queue
 from threading import Event, Thread
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from backoffice.service import Record, RecordPage, Unreadable
 from backoffice.sync.clocks import ClockReading
@@ -48,7 +48,7 @@ class Batch(Generic[T]):
 
     records: list[Record[T]] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
-    checkpoint: dict[str, Any] = field(default_factory=dict)
+    checkpoint: dict[str, object] = field(default_factory=dict)
     total: int | None = None
     clock: ClockReading | None = None
 

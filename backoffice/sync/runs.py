@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import stamina
@@ -29,6 +29,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Least, Now
 
 from backoffice.core import service_team, shutdown
+from backoffice.core.urls import parse_uuid
 from backoffice.mirror.models import Drift, UnreadRecord
 from backoffice.mirror.tables import ApplyOutcome, key_text
 from backoffice.mirror.unreadable_records import clear_unreadable, key_from_raw, save_unreadable
@@ -41,6 +42,8 @@ from backoffice.sync.pagination import Batch, PaginationError, in_background
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 TIME_SLICE_SECONDS = 30.0
 """Seconds a task works before it leaves the rest of a resumable run to the next tick."""
 MAX_TASK_SECONDS = 3_600
@@ -50,7 +53,7 @@ CHECKPOINT_SECONDS = 1.0
 RETRY_DELAYS = (2, 5, 15, 30, 60, 120, 300)
 """Seconds until a run is due again after the service failed once, twice, …"""
 FIRST_WINDOW = timedelta(days=1)
-"""What the first incremental run reads: today's work is visible before a full sweep ends."""
+"""What the first incremental run reads: today's work is visible before the first full run ends."""
 RETRY_FAILED_AFTER = timedelta(minutes=15)
 MAX_DRIFTS = 1_000
 """Drift rows stored per run; all differences are counted."""
@@ -120,7 +123,7 @@ def request_run(synced_list: SyncedList) -> SyncRun | None:
     run = SyncRun(resource=synced_list.resource, full=synced_list.full)
     if not synced_list.full:
         run.window_start = window or _first_window()
-    elif window is not None and _has_complete_sweep(synced_list.resource):
+    elif window is not None and _has_completed_full_run(synced_list.resource):
         run.checkpoint = {"expected_until": window.isoformat()}
     try:
         with transaction.atomic():
@@ -134,10 +137,10 @@ def _first_window() -> datetime:
     return datetime.now(UTC) - FIRST_WINDOW
 
 
-def _has_complete_sweep(resource: str) -> bool:
-    """Return whether a full sweep has completed: only then are older records expected here."""
-    sweeps = SyncRun.objects.filter(resource=resource, full=True, state=SyncRun.State.DONE)
-    return sweeps.exists()
+def _has_completed_full_run(resource: str) -> bool:
+    """Return whether a full run has completed: only then are older records expected here."""
+    full_runs = SyncRun.objects.filter(resource=resource, full=True, state=SyncRun.State.DONE)
+    return full_runs.exists()
 
 
 def work_on_run(
@@ -202,8 +205,8 @@ def _process_batches(
     with closing(fetched) as batches:
         batch = next(batches, None)
         while batch is not None:
-            following, stopped = _next(batches)
-            is_last = following is None and stopped is None
+            next_batch, error = _next(batches)
+            is_last = next_batch is None and error is None
             teams: set[UUID] = set()
             if synced_list.team_of is not None:
                 teams = {synced_list.team_of(record.data) for record in batch.records}
@@ -213,26 +216,28 @@ def _process_batches(
                     our_team = service_team.remember_team(teams)
                 outcome = synced_list.store(batch.records)
                 for item in batch.unreadable:
-                    _keep_unreadable(run, item)
+                    _save_unreadable(run, item)
                 _schedule_unreadable(synced_list, batch, outcome)
                 if unreadable_keys:
-                    clear_unreadable(run.resource, unreadable_keys & _keys(outcome))
+                    clear_unreadable(run.resource, unreadable_keys & _touched_keys(outcome))
                 missing = find_missing(batch, is_last) if find_missing is not None else []
                 counts.add(run, batch, outcome, len(missing))
-                wrote = bool(outcome.touched or outcome.unreadable or batch.unreadable or missing)
-                if wrote:
+                has_changes = bool(
+                    outcome.touched or outcome.unreadable or batch.unreadable or missing
+                )
+                if has_changes:
                     _report_drift(synced_list, run, outcome, counts)
                 # Without checkpoints a run would start again after each slice: go to the end.
                 is_late = ends is not None and time.monotonic() > ends
                 is_over = bool(batch.checkpoint) and (is_late or shutdown.is_requested())
                 is_due = time.monotonic() - written_at > CHECKPOINT_SECONDS
-                if wrote or is_over or is_due or following is None:
+                if has_changes or is_over or is_due or next_batch is None:
                     _advance(run, batch, counts)
                     written_at = time.monotonic()
             progress(run)
-            if stopped is not None:
-                raise stopped
-            batch = following
+            if error is not None:
+                raise error
+            batch = next_batch
             if is_over and batch is not None:
                 _reschedule(run, error="", wait=0)
                 return run
@@ -240,11 +245,11 @@ def _process_batches(
     return run
 
 
-def _keys(outcome: ApplyOutcome) -> set[str]:
+def _touched_keys(outcome: ApplyOutcome) -> set[str]:
     return {key_text(record.key) for record in outcome.touched}
 
 
-def _next(batches: Iterator[Batch[Any]]) -> tuple[Batch[Any] | None, Exception | None]:
+def _next(batches: Iterator[Batch[T]]) -> tuple[Batch[T] | None, Exception | None]:
     """Return the next batch, or the error: the batches before it are stored first."""
     try:
         return next(batches, None), None
@@ -283,11 +288,11 @@ def _claim(synced_list: SyncedList) -> SyncRun | None:
     return run
 
 
-def _lease() -> dict[str, Any]:
+def _lease() -> dict[str, object]:
     return {"lease_until": Now() + timedelta(seconds=settings.SYNC_LEASE_SECONDS)}
 
 
-def _update_held(run: SyncRun, **changes: Any) -> None:
+def _update_held(run: SyncRun, **changes: object) -> None:
     """Update the run if this worker still holds it; else raise LeaseLost."""
     if not SyncRun.objects.filter(pk=run.pk, fence=run.fence, state=SyncRun.State.RUNNING).update(
         **changes
@@ -303,7 +308,7 @@ class _RunCounts:
     def __init__(self) -> None:
         self.since = dict.fromkeys((*self.NAMES, "drifted"), 0)
 
-    def add(self, run: SyncRun, batch: Batch[Any], outcome: ApplyOutcome, unseen: int) -> None:
+    def add(self, run: SyncRun, batch: Batch[T], outcome: ApplyOutcome, unseen: int) -> None:
         for name, count in {
             "fetched": len(batch),
             "created": len(outcome.created),
@@ -320,7 +325,7 @@ class _RunCounts:
         setattr(run, name, getattr(run, name) + count)
 
 
-def _advance(run: SyncRun, batch: Batch[Any], counts: _RunCounts) -> None:
+def _advance(run: SyncRun, batch: Batch[T], counts: _RunCounts) -> None:
     run.total = batch.total if batch.total is not None else run.total
     clocks.set_server_date(run, batch.clock)
     run.checkpoint = {**run.checkpoint, **batch.checkpoint}
@@ -360,10 +365,10 @@ def _reschedule(run: SyncRun, *, error: str, wait: float) -> None:
     run.refresh_from_db()
 
 
-def _keep_unreadable(run: SyncRun, item: Unreadable) -> None:
+def _save_unreadable(run: SyncRun, item: Unreadable) -> None:
     key = key_from_raw(item.raw)
-    new = save_unreadable(run.resource, key, item.path, item.reason, item.raw)
-    if new and run.unreadable < MAX_DRIFTS:
+    is_new = save_unreadable(run.resource, key, item.path, item.reason, item.raw)
+    if is_new and run.unreadable < MAX_DRIFTS:
         Drift.objects.create(
             run=run,
             resource=run.resource,
@@ -373,7 +378,7 @@ def _keep_unreadable(run: SyncRun, item: Unreadable) -> None:
         )
 
 
-def _schedule_unreadable(synced_list: SyncedList, batch: Batch[Any], outcome: ApplyOutcome) -> None:
+def _schedule_unreadable(synced_list: SyncedList, batch: Batch[T], outcome: ApplyOutcome) -> None:
     """Schedule lookups of the records that could not be read from the list.
 
     A list of changes would not return them again. The lookups are retried at growing intervals.
@@ -381,17 +386,9 @@ def _schedule_unreadable(synced_list: SyncedList, batch: Batch[Any], outcome: Ap
     if not synced_list.lookup_kind:
         return
     keys = [key_from_raw(item.raw) for item in batch.unreadable] + outcome.unreadable_keys
-    ids = {key for key in keys if _is_id(key)}
+    ids = {key for key in keys if parse_uuid(key) is not None}
     if ids:
         schedule_lookups(synced_list.lookup_kind, ids - failing_keys(synced_list.lookup_kind, ids))
-
-
-def _is_id(key: str) -> bool:
-    try:
-        UUID(key)
-    except ValueError:
-        return False
-    return True
 
 
 def _report_drift(
