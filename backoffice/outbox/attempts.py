@@ -26,8 +26,8 @@ class AttemptLog:
     def __enter__(self) -> AttemptLog:
         return self
 
-    def __exit__(self, fault: type[BaseException] | None, *_: object) -> None:
-        if fault is not None:
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        if error_type is not None:
             return  # `delivery` records faults where it handles them.
         CommandAttempt.objects.create(
             command=self._row,

@@ -49,9 +49,10 @@ class CommandClaim:
         """The command in the row. May raise any error: an older release may have written it."""
         return self._kind.read(self.row.payload)
 
-    def key_is_old(self) -> bool:
-        first = self.row.keyed_at
-        return first is not None and self.at - first >= KEY_LIFETIME
+    def is_key_old(self) -> bool:
+        """Return whether the service may have forgotten the idempotency key."""
+        keyed_at = self.row.keyed_at
+        return keyed_at is not None and self.at - keyed_at >= KEY_LIFETIME
 
 
 def claim_command(kinds: Sequence[type[Command]]) -> CommandClaim | None:

@@ -13,6 +13,7 @@ import msgspec
 
 from backoffice.outbox.models import CommandRecord
 from backoffice.service import Service
+from backoffice.service.json_text import JsonObject
 
 KEY_LIFETIME: Final = timedelta(hours=20)
 """The service keeps an idempotency key for 24 hours at least."""
@@ -103,11 +104,12 @@ class Command(msgspec.Struct, kw_only=True):
     """Form fields by path in the body, or its beginning, to place the service's messages."""
 
     @classmethod
-    def read(cls, payload: Any) -> Self:
+    def read(cls, payload: JsonObject) -> Self:
         return msgspec.convert(payload, cls)
 
-    def payload(self) -> Any:
-        return msgspec.to_builtins(self)
+    def payload(self) -> JsonObject:
+        payload: JsonObject = msgspec.to_builtins(self)
+        return payload
 
     def title(self) -> str:
         """Return what is requested, such as "Cancel the order"."""
@@ -125,7 +127,7 @@ class Command(msgspec.Struct, kw_only=True):
         """Return the id of the patient it is about."""
         return None
 
-    def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def difference(self) -> tuple[dict[str, object], dict[str, object]]:
         """Return the changed values, before and after, for the audit.
 
         Both are empty if the command makes something new, or the person did not see the old values.

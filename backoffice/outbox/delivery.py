@@ -19,6 +19,7 @@ from typing import Any, Final
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -113,8 +114,8 @@ def _work(claim: CommandClaim) -> None:
     if not row.is_open:
         _look_up_ended(claim)
         return
-    keyed = claim.command.resend_policy is ResendPolicy.SAME_KEY
-    if row.state == State.WAITING and not (keyed and row.doubted and claim.key_is_old()):
+    needs_same_key = row.doubted and claim.command.resend_policy is ResendPolicy.SAME_KEY
+    if row.state == State.WAITING and not (needs_same_key and claim.is_key_old()):
         _send(claim)
     else:
         _settle(claim)
@@ -152,9 +153,9 @@ def _send(claim: CommandClaim) -> None:
             command.record_state_before()
     except PreconditionFailed as error:
         # "Cancelled already" may be exactly the requested result, no matter who cancelled.
-        about = [{"field": error.field, "path": "", "words": error.message}] if error.field else []
+        fields = [{"field": error.field, "path": "", "words": error.message}] if error.field else []
         look = row.doubted or command.resend_policy is ResendPolicy.SAME_EFFECT
-        _refuse(claim, error.message, look=look, refusal_fields=about)
+        _refuse(claim, error.message, look=look, refusal_fields=fields)
         return
     except errors.Missing:
         _refuse(claim, GONE, look=row.doubted)
@@ -221,14 +222,14 @@ def _handle_send_error(claim: CommandClaim, error: errors.ServiceError) -> None:
     if outcome == "uncertain":
         _mark_uncertain(claim, status=error.status)
     elif outcome == "refused":
-        words, fields = refusal_message(error, claim.command)
+        message, fields = refusal_message(error, claim.command)
         look = claim.row.doubted or claim.command.resend_policy is ResendPolicy.SAME_EFFECT
-        _refuse(claim, words, look=look, refusal_fields=fields, status=error.status)
+        _refuse(claim, message, look=look, refusal_fields=fields, status=error.status)
     else:
         _retry_later(claim, error)
 
 
-def _refuse(claim: CommandClaim, words: str, *, look: bool, **refusal: Any) -> None:
+def _refuse(claim: CommandClaim, message: str, *, look: bool, **refusal: object) -> None:
     """Handle a refusal by the service or by our own check.
 
     If the command may have happened before, the service is asked first (`look`): "slot no longer
@@ -242,26 +243,26 @@ def _refuse(claim: CommandClaim, words: str, *, look: bool, **refusal: Any) -> N
             settlement = claim.command.settle(service(), send_context(row))
         except errors.ServiceError:
             if row.first_sent_at is not None:
-                _look_up_after_refusal(claim, words, **refusal)
+                _look_up_after_refusal(claim, message, **refusal)
                 return
     if isinstance(settlement, Confirmed):
         _done(claim, settlement.answer, "look-up")
     elif not row.doubted:
-        _close(claim, State.REFUSED, refusal=words, **refusal)
+        _close(claim, State.REFUSED, refusal=message, **refusal)
     elif isinstance(settlement, Disproved):
         _close(claim, State.REFUSED, refusal=settlement.message)
     elif isinstance(settlement, Ambiguous):
-        _mark_undecided(claim, settlement, refusal=words, **refusal)
+        _mark_undecided(claim, settlement, refusal=message, **refusal)
     else:
-        _look_up_after_refusal(claim, words, **refusal)
+        _look_up_after_refusal(claim, message, **refusal)
 
 
-def _look_up_after_refusal(claim: CommandClaim, words: str, **refusal: Any) -> None:
+def _look_up_after_refusal(claim: CommandClaim, message: str, **refusal: object) -> None:
     _update(
         claim,
         state=State.UNCERTAIN,
         due_at=_seconds_from_now(LOOKUP_DELAYS[0]),
-        refusal=words,
+        refusal=message,
         **refusal,
     )
 
@@ -312,13 +313,16 @@ def _look_up_failed(claim: CommandClaim, error: errors.ServiceError) -> None:
 
 
 def _may_send_again(claim: CommandClaim) -> bool:
-    left = claim.row.history.filter(phase="send", outcome__in=("uncertain", "lost", "fault"))
-    if left.count() >= MAX_UNCERTAIN_SENDINGS or claim.command.resend_policy is ResendPolicy.NEVER:
+    unknown = claim.row.history.filter(phase="send", outcome__in=("uncertain", "lost", "fault"))
+    if (
+        unknown.count() >= MAX_UNCERTAIN_SENDINGS
+        or claim.command.resend_policy is ResendPolicy.NEVER
+    ):
         return False
-    return claim.command.resend_policy is ResendPolicy.SAME_EFFECT or not claim.key_is_old()
+    return claim.command.resend_policy is ResendPolicy.SAME_EFFECT or not claim.is_key_old()
 
 
-def _new_key(claim: CommandClaim) -> dict[str, Any]:
+def _new_key(claim: CommandClaim) -> dict[str, object]:
     """Return changes for a new idempotency key, at most once per command.
 
     It is needed if the service answers the old key with a stored failure, and shows no trace of
@@ -341,8 +345,8 @@ def _done(claim: CommandClaim, answer: Any, confirmed_by: str) -> None:
             return
         # A late answer is stored, but does not close a row that is being sent again or was
         # withdrawn.
-        late = row.lease_token != claim.token
-        if late and not was_ended and (row.state == State.SENDING or not row.is_open):
+        is_late = row.lease_token != claim.token
+        if is_late and not was_ended and (row.state == State.SENDING or not row.is_open):
             logger.warning("an answer came after the command was closed or sent again")
             return
         if was_ended:
@@ -358,12 +362,12 @@ def _done(claim: CommandClaim, answer: Any, confirmed_by: str) -> None:
         row.save()
         if was_ended:
             late_outcomes.suspend_repeats(row)
-        step = claim.command.next_command(remote_id)
-        if step is not None:
-            enqueue_next(row, step)
+        next_command = claim.command.next_command(remote_id)
+        if next_command is not None:
+            enqueue_next(row, next_command)
 
 
-def _mark_uncertain(claim: CommandClaim, **changes: Any) -> None:
+def _mark_uncertain(claim: CommandClaim, **changes: object) -> None:
     _update(
         claim,
         state=State.UNCERTAIN,
@@ -374,23 +378,23 @@ def _mark_uncertain(claim: CommandClaim, **changes: Any) -> None:
 
 
 def _schedule_lookup(claim: CommandClaim) -> None:
-    looks, ends = claim.row.looks, claim.row.settle_until
+    looks, settle_until = claim.row.looks, claim.row.settle_until
     wait: float = LOOKUP_DELAYS[min(looks, len(LOOKUP_DELAYS) - 1)]
     if claim.row.state == State.UNDECIDED:
         wait = UNDECIDED_LOOKUP_SECONDS
-    elif ends is not None and ends > claim.at:
-        wait = min(wait, (ends - claim.at).total_seconds() + 0.1)
+    elif settle_until is not None and settle_until > claim.at:
+        wait = min(wait, (settle_until - claim.at).total_seconds() + 0.1)
     _update(claim, looks=looks + 1, due_at=_seconds_from_now(wait))
 
 
-def _mark_undecided(claim: CommandClaim, several: Ambiguous | None = None, **changes: Any) -> None:
-    matches = (
-        [{"id": one.id, "words": one.description} for one in several.matches] if several else []
-    )
+def _mark_undecided(
+    claim: CommandClaim, settlement: Ambiguous | None = None, **changes: object
+) -> None:
+    matches = settlement.matches if settlement else ()
     _update(
         claim,
         state=State.UNDECIDED,
-        found=matches,
+        found=[{"id": match.id, "words": match.description} for match in matches],
         due_at=_seconds_from_now(UNDECIDED_LOOKUP_SECONDS),
         **changes,
     )
@@ -431,12 +435,11 @@ def _retry_later(claim: CommandClaim, error: errors.ServiceError) -> None:
     if not isinstance(error, (errors.Limited, errors.Unreachable)):
         # A read before the sending was refused: nothing was sent.
         wait = max(wait, 10.0)
-    words = obstacle_message(error)
     _update(
         claim,
         state=State.WAITING,
         due_at=_seconds_from_now(wait),
-        hindrance=words,
+        hindrance=obstacle_message(error),
         looks=row.looks + 1,
     )
 
@@ -464,13 +467,13 @@ def _handle_fault(claim: CommandClaim, error: BaseException) -> None:
     if not row.is_open:
         _schedule_ended_lookup(claim)
         return
-    sending = row.state == State.SENDING
+    is_sending = row.state == State.SENDING
     phase = {State.SENDING: "send", State.WAITING: "prepare"}.get(State(row.state), "look up")
     row.history.create(phase=phase, began_at=claim.at, outcome="fault")
     faults = row.history.filter(outcome="fault").count()
-    state = State.UNCERTAIN if sending else State(row.state)
-    wait: float = LOOKUP_DELAYS[0] if sending else _backoff(faults)
-    changes: dict[str, Any] = {"doubted": row.doubted or sending, "hindrance": INTERNAL_ERROR}
+    state = State.UNCERTAIN if is_sending else State(row.state)
+    wait: float = LOOKUP_DELAYS[0] if is_sending else _backoff(faults)
+    changes: dict[str, object] = {"doubted": row.doubted or is_sending, "hindrance": INTERNAL_ERROR}
     if faults >= MAX_UNCERTAIN_SENDINGS and state == State.WAITING and not row.doubted:
         _close(claim, State.REFUSED, refusal=NOT_SENT)
         return
@@ -484,15 +487,15 @@ def _backoff(tries: int) -> float:
     return min(2.0 ** min(tries + 1, 10), MAX_DELAY) * random.uniform(0.8, 1.2)  # noqa: S311
 
 
-def _seconds_from_now(seconds: float) -> Any:
+def _seconds_from_now(seconds: float) -> CombinedExpression:
     return Now() + timedelta(seconds=seconds)
 
 
-def _close(claim: CommandClaim, state: State, **changes: Any) -> None:
+def _close(claim: CommandClaim, state: State, **changes: object) -> None:
     _update(claim, state=state, finished_at=Now(), **changes)
 
 
-def _update(claim: CommandClaim, **changes: Any) -> None:
+def _update(claim: CommandClaim, **changes: object) -> None:
     """Update the row and release the lease, unless another worker holds it now."""
     leased = CommandRecord.objects.filter(pk=claim.row.pk, lease_token=claim.token)
     if not leased.update(lease_token=None, lease_until=None, **changes):

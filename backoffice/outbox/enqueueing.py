@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import Container, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from celery import current_app
@@ -65,17 +65,17 @@ def enqueue(
     assert isinstance(request.user, User)
     sent = CommandRecord.objects.filter(form_id=form_id)
     typed = dict(typed or {})
-    same = _earlier_command(sent, request.user, typed)
-    if same is not None:
-        return same
+    earlier = _earlier_command(sent, request.user, typed)
+    if earlier is not None:
+        return earlier
     try:
         command.check()
     except PreconditionFailed:
         # After a double click the first command may be done by now: then "cancelled already" is
         # about that command.
-        same = _earlier_command(sent, request.user, typed)
-        if same is not None:
-            return same
+        earlier = _earlier_command(sent, request.user, typed)
+        if earlier is not None:
+            return earlier
         raise
     row = _command_row(
         command,
@@ -87,7 +87,7 @@ def enqueue(
     )
     subject_id = row.subject_id
     before, after = command.difference()
-    for last in (False, True):
+    for is_last in (False, True):
         try:
             with transaction.atomic(durable=True):
                 row.save(force_insert=True)
@@ -102,13 +102,13 @@ def enqueue(
                 )
         except IntegrityError:
             # Same form or same lock; the command that was open a moment ago may have ended.
-            same = _earlier_command(sent, request.user, typed)
-            if same is not None:
-                return same
+            earlier = _earlier_command(sent, request.user, typed)
+            if earlier is not None:
+                return earlier
             other = CommandRecord.objects.open().filter(lock=row.lock).first()
             if other is not None:
                 raise Conflict(other) from None
-            if last:
+            if is_last:
                 raise
         else:
             break
@@ -152,19 +152,19 @@ def _earlier_command(
     sent: CommandRecords, user: User, typed: Mapping[str, list[str]]
 ) -> CommandRecord | None:
     """Return the command that this form made with the same values; None if there is none."""
-    same = sent.first()
-    if same is None:
+    earlier = sent.first()
+    if earlier is None:
         return None
-    if same.requested_by_id != user.pk:
+    if earlier.requested_by_id != user.pk:
         raise FormAlreadyUsed(
             "This form has been sent by somebody else. Send it again as your own."
         )
-    if same.form_data != typed:
+    if earlier.form_data != typed:
         raise FormAlreadyUsed(
-            f"This form has been sent already, with other contents: {same.title},"
-            f" {same.get_state_display().lower()}. Send it again if this is to be asked as well."
+            f"This form has been sent already, with other contents: {earlier.title},"
+            f" {earlier.get_state_display().lower()}. Send it again if this is to be asked as well."
         )
-    return same
+    return earlier
 
 
 def enqueue_next(row: CommandRecord, command: Command) -> None:
@@ -191,7 +191,7 @@ def enqueue_next(row: CommandRecord, command: Command) -> None:
     record_follow_up(row.requested_by, step.kind, [step.pk, step.subject_id], [step.patient_id])
 
 
-def _command_row(command: Command, **more: Any) -> CommandRecord:
+def _command_row(command: Command, **values: object) -> CommandRecord:
     subject_type, subject_id = command.subject()
     return CommandRecord(
         kind=command.kind,
@@ -203,7 +203,7 @@ def _command_row(command: Command, **more: Any) -> CommandRecord:
         payload=command.payload(),
         form_url=command.form_url(),
         idempotency_key=uuid.uuid4(),
-        **more,
+        **values,
     )
 
 
@@ -233,7 +233,7 @@ def resolve(
     The decision names the attempt it was made on, so a second click changes nothing, and neither
     does a slower colleague.
     """
-    changes: dict[str, Any] = {"decided_by": request.user, "decision": decision}
+    changes: dict[str, object] = {"decided_by": request.user, "decision": decision}
     if decision == "again":
         changes |= {"state": CommandRecord.State.WAITING, "due_at": Now(), "refusal": ""}
         if _needs_new_key(command_id):
@@ -247,19 +247,19 @@ def resolve(
         }
     else:
         # It may still turn out to have happened: see `late_outcomes.py`.
-        first_look = Now() + Value(timedelta(seconds=FIRST_LOOKUP_SECONDS))
+        first_lookup_at = Now() + Value(timedelta(seconds=FIRST_LOOKUP_SECONDS))
         changes |= {
             "state": CommandRecord.State.GIVEN_UP,
             "finished_at": Now(),
-            "due_at": first_look,
+            "due_at": first_lookup_at,
         }
     with transaction.atomic(durable=True):
-        decided = CommandRecord.objects.filter(
+        updated = CommandRecord.objects.filter(
             pk=command_id, attempts=attempt, state=CommandRecord.State.UNDECIDED
         ).update(lease_token=None, lease_until=None, **changes)
-        if decided:
+        if updated:
             _audit_decision(request, command_id, decision, reason)
-    return bool(decided)
+    return bool(updated)
 
 
 def _needs_new_key(command_id: UUID) -> bool:
@@ -268,10 +268,13 @@ def _needs_new_key(command_id: UUID) -> bool:
     return CommandRecord.objects.filter(is_unusable, pk=command_id).exists()
 
 
-def _audit_decision(request: HttpRequest, command_id: UUID, what: str, reason: str = "") -> None:
+def _audit_decision(
+    request: HttpRequest, command_id: UUID, decision: str, reason: str = ""
+) -> None:
     row = CommandRecord.objects.get(pk=command_id)
-    patients = [row.patient_id]
-    record_action(request, f"{row.kind} {what}", [row.pk, row.subject_id], patients, reason)
+    record_action(
+        request, f"{row.kind} {decision}", [row.pk, row.subject_id], [row.patient_id], reason
+    )
 
 
 def wake_worker(task: str, queue: str = "outbox") -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from django import forms
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
@@ -66,15 +67,15 @@ class CommandForm(forms.Form):
             self.add_error(None, error.message)
             self.data = _query_dict(dict(request.POST.lists()), form_id=str(uuid.uuid4()))
         except PreconditionFailed as error:
-            words = error.message + _recent_message(command, request.user)
-            self.add_error(error.field if error.field in self.fields else None, words)
+            message = error.message + _recent_message(command, request.user)
+            self.add_error(error.field if error.field in self.fields else None, message)
         except Conflict as error:
             self.add_error(None, conflict_message(error.other, request.user))
         return None
 
 
-def resubmitted_command(request: HttpRequest, **about: Any) -> CommandRecord | None:
-    """Return the command of `?again=`, if it matches `about`; by default, if it is of this form.
+def resubmitted_command(request: HttpRequest, **filters: object) -> CommandRecord | None:
+    """Return the command of `?again=`, if it matches `filters`; by default, if it is of this form.
 
     Another command may be about other people.
     """
@@ -82,18 +83,18 @@ def resubmitted_command(request: HttpRequest, **about: Any) -> CommandRecord | N
         key = UUID(request.GET.get("again", ""))
     except ValueError:
         return None
-    about = about or {"form_url": request.path}
-    return CommandRecord.objects.filter(pk=key, **about).first()
+    filters = filters or {"form_url": request.path}
+    return CommandRecord.objects.filter(pk=key, **filters).first()
 
 
-def conflict_message(other: CommandRecord, user: Any) -> str:
+def conflict_message(other: CommandRecord, user: User | AnonymousUser) -> str:
     """Describe the open command: who requested it, when, and its state."""
     return f"{_actor_name(other, user)} asked for something about this already: {other.title}, " + (
         f"{_spoken_time(other.requested_at)}. It is now: {other.get_state_display()}."
     )
 
 
-def _recent_message(command: Command, user: Any) -> str:
+def _recent_message(command: Command, user: User | AnonymousUser) -> str:
     """Describe the last command on the same subject done in the last hour; empty if none.
 
     Most often it is the reason why the new one fails.
@@ -105,11 +106,11 @@ def _recent_message(command: Command, user: Any) -> str:
     last = done.about(kind, key).order_by("-finished_at").first()
     if last is None or last.finished_at is None:
         return ""
-    when = _spoken_time(last.finished_at)
-    return f" {_actor_name(last, user)} asked for this: {last.title}, done {when}."
+    done_at = _spoken_time(last.finished_at)
+    return f" {_actor_name(last, user)} asked for this: {last.title}, done {done_at}."
 
 
-def _actor_name(row: CommandRecord, user: Any) -> str:
+def _actor_name(row: CommandRecord, user: User | AnonymousUser) -> str:
     return "You" if row.requested_by == user else name_of(row.requested_by)
 
 
@@ -121,8 +122,8 @@ def name_of(user: User) -> str:
     return user.get_full_name()
 
 
-def _query_dict(lists: dict[str, list[str]], **more: str) -> QueryDict:
+def _query_dict(lists: dict[str, list[str]], **values: str) -> QueryDict:
     data = build_query(lists)
-    for name, value in more.items():
+    for name, value in values.items():
         data[name] = value
     return data

@@ -61,10 +61,15 @@ def next_lookup_delay(row: CommandRecord, at: datetime) -> float:
 
 def later_commands(row: CommandRecord) -> CommandRecords:
     """Return later commands with the same kind and lock (or subject) as `row`."""
-    later = CommandRecord.objects.filter(kind=row.kind, requested_at__gt=row.requested_at)
+    return _same_kind_and_lock(row).filter(requested_at__gt=row.requested_at)
+
+
+def _same_kind_and_lock(row: CommandRecord) -> CommandRecords:
+    """Return commands with the kind and lock of `row`; without a lock, with its subject."""
+    commands = CommandRecord.objects.filter(kind=row.kind)
     if row.lock:
-        return later.filter(lock=row.lock)
-    return later.filter(subject_type=row.subject_type, subject_id=row.subject_id)
+        return commands.filter(lock=row.lock)
+    return commands.filter(subject_type=row.subject_type, subject_id=row.subject_id)
 
 
 def is_of_later_command(row: CommandRecord, remote_id: str) -> bool:
@@ -94,9 +99,5 @@ def earlier_late_command(row: CommandRecord) -> CommandRecord | None:
     """Return the earlier command for the same that happened after its end, if there is one."""
     if row.state in WITHOUT_EFFECT:
         return None
-    earlier = CommandRecord.objects.filter(kind=row.kind, requested_at__lt=row.requested_at)
-    if row.lock:
-        earlier = earlier.filter(lock=row.lock)
-    else:
-        earlier = earlier.filter(subject_type=row.subject_type, subject_id=row.subject_id)
+    earlier = _same_kind_and_lock(row).filter(requested_at__lt=row.requested_at)
     return earlier.exclude(late_after="").order_by("-requested_at").first()

@@ -39,10 +39,10 @@ def refusal_message(
             general = ["The service does not allow this team to do that."]
         else:
             general = [f"The service refused it without a reason (answer {error.status})."]
-    words, *of_fields = with_names([" ".join(general), *(field["words"] for field in fields)])
-    for field, text in zip(fields, of_fields, strict=True):
+    message, *texts = with_names([" ".join(general), *(field["words"] for field in fields)])
+    for field, text in zip(fields, texts, strict=True):
         field["words"] = text
-    return words[: 4 * MAX_MESSAGE_LENGTH], fields
+    return message[: 4 * MAX_MESSAGE_LENGTH], fields
 
 
 def _form_field(path: str, names: dict[str, str]) -> str:
@@ -55,6 +55,7 @@ def _form_field(path: str, names: dict[str, str]) -> str:
 
 
 def obstacle_message(error: errors.ServiceError) -> str:
+    """Return why a command cannot be sent now, for staff."""
     if isinstance(error, errors.Limited):
         return "The service asks us to wait."
     if isinstance(error, errors.Unreachable):

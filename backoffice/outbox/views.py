@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.contrib import messages
@@ -78,8 +78,8 @@ def strip(request: HttpRequest, command_id: UUID) -> HttpResponse:
     row = _row(command_id)
     response = render(request, "commands/_strip.html", {"command": row, "polled": True})
     if not row.is_open:
-        leads = row.done_url if row.state == CommandRecord.State.DONE else ""
-        response.headers["HX-Trigger"] = json.dumps({"command-ended": {"leads": leads}})
+        done_url = row.done_url if row.state == CommandRecord.State.DONE else ""
+        response.headers["HX-Trigger"] = json.dumps({"command-ended": {"leads": done_url}})
     return response
 
 
@@ -109,7 +109,7 @@ def decision(request: HttpRequest, command_id: UUID) -> HttpResponse:
         raise BadRequest("There is no such decision.")
     reason = request.POST.get("reason", "").replace("\x00", "").strip()[:MAX_REASON_LENGTH]
     exists = request.POST.get("exists", "")
-    if decided == "exists" and exists not in {one["id"] for one in row.found}:
+    if decided == "exists" and exists not in {match["id"] for match in row.found}:
         raise BadRequest("That was not found at the service.")
     if not resolve(request, command_id, int(attempt[:5]), decided, exists, reason):
         messages.error(request, LATE)
@@ -124,7 +124,7 @@ def _row(command_id: UUID) -> CommandRecord:
     return row
 
 
-def _context(request: HttpRequest, row: CommandRecord) -> dict[str, Any]:
+def _context(request: HttpRequest, row: CommandRecord) -> dict[str, object]:
     is_own_request = row.requested_by_id == request.user.pk
     return {
         "command": row,
