@@ -21,7 +21,7 @@ MAX_LISTED_BODY: Final = 32_768
 """Most bytes of a body in a list. A longer body is only in the answer for its event."""
 
 
-def _record_field() -> serializers.Field[Any, Any, Any, Any]:
+def _record_field() -> serializers.DictField:
     return serializers.DictField(
         allow_null=True,
         help_text="The body as received; null without the permission to see records, once it is "
@@ -66,32 +66,34 @@ class Events(Resource):
 
     def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         items = super()._items(request, rows)
-        bodies: dict[int, Any] = {}
+        bodies: dict[int, bytes | None] = {}
         if may(request.user, "records.view"):
             events = Event.objects.filter(pk__in=[item["id"] for item in items])
             if "id" not in self.kwargs:
                 events = events.alias(size=Length("body")).filter(size__lte=MAX_LISTED_BODY)
-            stored = events.exclude(body=None).values_list("pk", "message_id", "body")
+            stored = events.values_list("pk", "message_id", "body")
             bodies.update(
-                (pk, _decrypted_or_none(message_id, body)) for pk, message_id, body in stored
+                (pk, _decrypted_or_none(message_id, body))
+                for pk, message_id, body in stored
+                if body is not None
             )
         for item in items:
             item["record"] = _json(bodies.get(item["id"]))
         return items
 
 
-def _decrypted_or_none(message_id: str, stored: Any) -> bytes | None:
+def _decrypted_or_none(message_id: str, stored: bytes | memoryview) -> bytes | None:
     try:
         return decrypted_body(message_id, bytes(stored))
     except DecryptionError:
         return None
 
 
-def _json(body: Any) -> orjson.Fragment | None:
+def _json(body: bytes | None) -> orjson.Fragment | None:
     if body is None:
         return None
     try:
         orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    return orjson.Fragment(bytes(body))
+    return orjson.Fragment(body)

@@ -137,10 +137,10 @@ class BatchResult:
     ends: dict[tuple[Event.State, str], list[int]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    aside: dict[SetAside, list[int]] = field(default_factory=lambda: defaultdict(list))
+    set_aside: dict[SetAside, list[int]] = field(default_factory=lambda: defaultdict(list))
     failed: dict[int, Exception] = field(default_factory=dict)
-    unsound: dict[int, Misread] = field(default_factory=dict)
-    unknown: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    invalid: dict[int, Misread] = field(default_factory=dict)
+    unknown_types: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
 def drain(seconds: float | None = None, batch_bytes: int = BYTES) -> int:
@@ -155,11 +155,11 @@ def drain(seconds: float | None = None, batch_bytes: int = BYTES) -> int:
 
 
 def _apply_batch_with_retries(batch_bytes: int) -> int:
-    for turn in range(MAX_BATCH_ATTEMPTS):
+    for attempt in range(1, MAX_BATCH_ATTEMPTS + 1):
         try:
             return _apply_batch(batch_bytes)
         except DatabaseError as error:
-            if turn + 1 == MAX_BATCH_ATTEMPTS or not _is_rollback(error):
+            if attempt == MAX_BATCH_ATTEMPTS or not _is_rollback(error):
                 raise
             logger.info("a batch of events is tried again: %s", type(error.__cause__).__name__)
     raise AssertionError("unreachable")
@@ -234,16 +234,16 @@ def _group_by_route(
             )
         except DecryptionError as error:
             logger.error("the body of event %d cannot be decrypted: %s", claim.number, error)
-            result.aside[UNDECRYPTABLE].append(claim.number)
+            result.set_aside[UNDECRYPTABLE].append(claim.number)
             continue
         except Misread as error:
-            result.unsound[claim.number] = error
+            result.invalid[claim.number] = error
             continue
         route = find_route(envelope, team)
         if isinstance(route, SetAside):
-            result.aside[route].append(claim.number)
+            result.set_aside[route].append(claim.number)
             if route is UNKNOWN_TYPE:
-                result.unknown[envelope.event_type].append(claim.message_id)
+                result.unknown_types[envelope.event_type].append(claim.message_id)
         else:
             by_type[envelope.event_type].append(
                 event_envelope.received_event(
@@ -278,13 +278,13 @@ def _apply_group(route: Route, events: list[ReceivedEvent], result: BatchResult)
 
 def _record_outcomes(claims: Sequence[ClaimedEvent], result: BatchResult) -> None:
     with connection.cursor() as cursor:
-        for aside, numbers in result.aside.items():
-            if aside in (TEAM_UNKNOWN, UNDECRYPTABLE):
+        for set_aside, numbers in result.set_aside.items():
+            if set_aside in (TEAM_UNKNOWN, UNDECRYPTABLE):
                 cursor.execute(
-                    _SET_ASIDE_SQL, [aside.outcome, SET_ASIDE_DELAY.total_seconds(), numbers]
+                    _SET_ASIDE_SQL, [set_aside.outcome, SET_ASIDE_DELAY.total_seconds(), numbers]
                 )
             else:
-                result.ends[aside.state, aside.outcome] += numbers
+                result.ends[set_aside.state, set_aside.outcome] += numbers
         closed = [
             (number, state, outcome)
             for (state, outcome), numbers in result.ends.items()
@@ -293,10 +293,10 @@ def _record_outcomes(claims: Sequence[ClaimedEvent], result: BatchResult) -> Non
         if closed:
             cursor.execute(_CLOSE_SQL, [list(column) for column in zip(*closed, strict=True)])
         attempts = {claim.number: claim.attempts for claim in claims}
-        for number, error in chain(result.failed.items(), result.unsound.items()):
+        for number, error in chain(result.failed.items(), result.invalid.items()):
             reason, path = event_envelope.describe_error(error)
             # A body that is not a valid event never becomes one.
-            wait = None if number in result.unsound else _retry_delay(error, attempts[number])
+            wait = None if number in result.invalid else _retry_delay(error, attempts[number])
             state = Event.State.DEAD if wait is None else Event.State.RETRY
             cursor.execute(
                 _FAIL_SQL,
@@ -309,16 +309,16 @@ def _record_outcomes(claims: Sequence[ClaimedEvent], result: BatchResult) -> Non
                 reason,
                 exc_info=None if _is_data_error(error) else error,
             )
-        for event_type, message_ids in sorted(result.unknown.items()):
+        for event_type, message_ids in sorted(result.unknown_types.items()):
             count_unknown_value(cursor, "event_type", event_type, len(message_ids), message_ids[0])
 
 
 def _retry_delay(error: Exception, attempts: int) -> timedelta | None:
     """Return the delay before the next attempt, varied by 20%; None after the last attempt."""
-    waits = DATA_ERROR_DELAYS if _is_data_error(error) else OTHER_ERROR_DELAYS
-    if attempts >= len(waits):
+    delays = DATA_ERROR_DELAYS if _is_data_error(error) else OTHER_ERROR_DELAYS
+    if attempts >= len(delays):
         return None
-    return waits[attempts] * random.uniform(0.8, 1.2)  # noqa: S311
+    return delays[attempts] * random.uniform(0.8, 1.2)  # noqa: S311
 
 
 def _is_data_error(error: Exception) -> bool:
@@ -327,8 +327,9 @@ def _is_data_error(error: Exception) -> bool:
     if state is not None:
         return state[:2] in ("22", "23", "54")  # data, constraints, limits of a row
     # The driver itself rejects some values: text with a NUL character, dates it cannot write.
-    refused = (DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError)
-    return isinstance(error, (ValueError, KeyError, RecursionError, OverflowError, *refused))
+    database_errors = (DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError)
+    value_errors = (ValueError, KeyError, RecursionError, OverflowError)
+    return isinstance(error, (*value_errors, *database_errors))
 
 
 def _is_transient(error: Exception) -> bool:

@@ -90,19 +90,21 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
             endpoints = list(service.management.every_webhook(self.team_id))
         except errors.Denied:
             raise PreconditionFailed(KEY_REFUSED) from None
-        if any(one.data.url == self.url and not one.data.disabled for one in endpoints):
+        if any(
+            endpoint.data.url == self.url and not endpoint.data.disabled for endpoint in endpoints
+        ):
             raise PreconditionFailed("The service delivers to this address already.", field="url")
 
     def send(self, service: Service, sending: SendContext) -> Record[Webhook]:
-        return service.management.create_webhook(self.team_id, self.url, _mark(sending))
+        return service.management.create_webhook(self.team_id, self.url, _description(sending))
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "url required; description, rate_limit, disabled, filter_types, secret optional": the
         # description that was sent identifies this request (webhooks.md 1.2).
-        mark = _mark(sending)
-        for one in service.management.every_webhook(self.team_id):
-            if one.data.description == mark:
-                return Confirmed(one)
+        description = _description(sending)
+        for endpoint in service.management.every_webhook(self.team_id):
+            if endpoint.data.description == description:
+                return Confirmed(endpoint)
         return NoTrace()
 
     def store(self, answer: Record[Webhook]) -> str:
@@ -132,10 +134,10 @@ class RotateSecret(ExistingEndpointCommand, kw_only=True):
         return reverse("operations:endpoint-secret", args=[self.endpoint_id])
 
     def refresh(self, service: Service) -> None:
-        endpoints = _call_management(
+        secret = _call_management(
             lambda: service.management.webhook_secret(self.team_id, self.endpoint_id)
         )
-        self.before = self.before or secret_name(endpoints)
+        self.before = self.before or secret_name(secret)
 
     def send(self, service: Service, sending: SendContext) -> Record[WebhookSecret]:
         service.management.rotate_webhook_secret(self.team_id, self.endpoint_id)
@@ -206,8 +208,8 @@ class DeleteEndpoint(ExistingEndpointCommand, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "GET, PATCH, DELETE /{webhook_id}": a deleted endpoint is no longer in the list of all
         # endpoints, "data[] Webhook" (webhooks.md 1.2).
-        listed = service.management.every_webhook(self.team_id)
-        if any(one.data.id == self.endpoint_id for one in listed):
+        endpoints = service.management.every_webhook(self.team_id)
+        if any(endpoint.data.id == self.endpoint_id for endpoint in endpoints):
             return NoTrace()
         return Confirmed(None)
 
@@ -231,7 +233,7 @@ def secret_name(secret: Record[WebhookSecret]) -> str:
     return secret.data.name
 
 
-def _mark(sending: SendContext) -> str:
+def _description(sending: SendContext) -> str:
     return f"Back office, request {sending.id}"
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from django.conf import settings
 
@@ -29,9 +30,7 @@ STRICT_TRANSPORT_SECURITY: Final = (
 """The header that Django's middleware sets on every other response."""
 
 
-def webhook_application(
-    environ: dict[str, Any], start_response: Callable[..., Any]
-) -> Iterable[bytes]:
+def webhook_application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer one delivery as a WSGI application."""
     began = time.perf_counter()
     status, headers, body = respond(environ)
@@ -44,7 +43,7 @@ def webhook_application(
     return [body]
 
 
-def respond(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
+def respond(environ: WSGIEnvironment) -> tuple[int, Headers, bytes]:
     """Return status, headers and body.
 
     The status is 204 once the event is committed, else 4xx or 503 with the reason in a few words.
@@ -65,7 +64,7 @@ def respond(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
     return _response(result.status, result.reason)
 
 
-def _is_https(environ: Mapping[str, Any]) -> bool:
+def _is_https(environ: WSGIEnvironment) -> bool:
     """Return whether the request is secure, as `HttpRequest.is_secure` does.
 
     That is by the header of the proxy, if the settings trust one.
@@ -78,7 +77,7 @@ def _is_https(environ: Mapping[str, Any]) -> bool:
     return bool(environ["wsgi.url_scheme"] == "https")
 
 
-def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
+def _headers(environ: WSGIEnvironment) -> dict[str, str]:
     """Return the headers that `receive` needs, by lower-case name."""
     prefixes = tuple(settings.WEBHOOK_HEADER_PREFIXES)
     headers = {name: environ.get(variable) for name, variable in _header_variables(prefixes)}
@@ -91,21 +90,19 @@ def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
 @lru_cache(maxsize=8)
 def _header_variables(prefixes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return pairs of a header's lower-case name and its WSGI variable."""
-    signed = [
-        f"{prefix}-{part}" for prefix in prefixes for part in ("id", "timestamp", "signature")
-    ]
-    names = [(name, "HTTP_" + name.upper().replace("-", "_")) for name in signed]
-    names += [("content-length", "CONTENT_LENGTH"), ("content-encoding", "HTTP_CONTENT_ENCODING")]
-    return tuple(names)
+    names = [f"{prefix}-{part}" for prefix in prefixes for part in ("id", "timestamp", "signature")]
+    pairs = [(name, "HTTP_" + name.upper().replace("-", "_")) for name in names]
+    pairs += [("content-length", "CONTENT_LENGTH"), ("content-encoding", "HTTP_CONTENT_ENCODING")]
+    return tuple(pairs)
 
 
-def _response(status: int, words: str, *headers: tuple[str, str]) -> tuple[int, Headers, bytes]:
-    if not words:
+def _response(status: int, reason: str, *headers: tuple[str, str]) -> tuple[int, Headers, bytes]:
+    if not reason:
         return status, [*headers], b""
-    body = f"{words}\n".encode()
-    plain = [
+    body = f"{reason}\n".encode()
+    text_headers = [
         ("Content-Type", "text/plain; charset=utf-8"),
         ("Content-Length", str(len(body))),
         ("X-Content-Type-Options", "nosniff"),
     ]
-    return status, [*plain, *headers], body
+    return status, [*text_headers, *headers], body

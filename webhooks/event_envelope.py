@@ -135,8 +135,8 @@ def subject(envelope: events.EventEnvelope) -> tuple[str, UUID | None]:
         if sent is _NONE:
             continue
         # Use the mirror's spelling of the id, so that pages find the event by it.
-        known = _uuid(sent)
-        text = str(known) if known else _text_or_empty(sent)
+        uuid = _uuid(sent)
+        text = str(uuid) if uuid else _text_or_empty(sent)
         if text:
             return text[:_SUBJECT_LETTERS], user_id
     return "", user_id
@@ -145,8 +145,8 @@ def subject(envelope: events.EventEnvelope) -> tuple[str, UUID | None]:
 def teams(envelope: events.EventEnvelope) -> set[UUID]:
     """Return the team ids of an event, from its envelope and from its data."""
     data = bytes(envelope.data)
-    inside = _uuid(_team(data).team_id) if data[:1] == b"{" else None
-    return {team for team in (envelope.team_id, inside) if team}
+    team_in_data = _uuid(_team(data).team_id) if data[:1] == b"{" else None
+    return {team for team in (envelope.team_id, team_in_data) if team}
 
 
 def received_event(

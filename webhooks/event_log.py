@@ -36,7 +36,7 @@ WITH RECURSIVE types (event_type, position) AS (
     UNION ALL
     SELECT (SELECT event_type FROM webhooks_event
             WHERE event_type > types.event_type ORDER BY event_type LIMIT 1), position + 1
-    FROM types WHERE types.event_type IS NOT NULL AND position < %(most)s
+    FROM types WHERE types.event_type IS NOT NULL AND position < %(max_types)s
 )
 SELECT event_type, (SELECT count(*) FROM (SELECT 1 FROM webhooks_event
     WHERE event_type = types.event_type LIMIT %(cap)s) AS few)
@@ -88,7 +88,7 @@ def state_counts(cap: int = COUNT_CAP) -> dict[str, Count]:
 def type_counts(cap: int = COUNT_CAP) -> dict[str, Count]:
     """Return every received type with its number of events, each counted up to `cap`: one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_TYPES_SQL, {"cap": cap + 1, "most": MAX_TYPES})
+        cursor.execute(_TYPES_SQL, {"cap": cap + 1, "max_types": MAX_TYPES})
         return {name: Count.with_cap(count, cap) for name, count in cursor.fetchall()}
 
 
@@ -137,10 +137,10 @@ def page_of_types(
     within: tuple[int, int],
     rows: QuerySet[Event],
     edge: tuple[Any, ...] | None,
-    most: int,
+    limit: int,
     descending: bool,
 ) -> list[Event]:
-    """Return the first `most` rows of these types after the id in `edge`: two queries.
+    """Return the first `limit` rows of these types after the id in `edge`: two queries.
 
     The index on type finds the first rows of each type, of which the first ones are returned. With
     all types in one condition, PostgreSQL would scan the inbox by id until it finds enough rows.
@@ -150,27 +150,27 @@ def page_of_types(
         high = max(min(high, edge[0]), 0)
     elif edge is not None:
         low = min(max(low, edge[0]), MAX_ID)
-    few, values = _first_of_each(types, (low, high), rows, most, descending)
+    source, values = _first_rows_of_types(types, (low, high), rows, limit, descending)
     order = "DESC" if descending else "ASC"
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT id FROM {few} ORDER BY id {order} LIMIT %s", [*values, most])
+        cursor.execute(f"SELECT id FROM {source} ORDER BY id {order} LIMIT %s", [*values, limit])
         numbers = [row[0] for row in cursor.fetchall()]
     return list(rows.filter(pk__in=numbers).order_by("-pk" if descending else "pk"))
 
 
 def count_types(types: list[str], within: tuple[int, int], rows: QuerySet[Event]) -> Count:
     """Return how many rows are of one of these types, counted up to a cap: one query."""
-    few, values = _first_of_each(types, within, rows, COUNT_CAP + 1, descending=True)
+    source, values = _first_rows_of_types(types, within, rows, COUNT_CAP + 1, descending=True)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM {few} LIMIT %s) AS found",
+            f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT %s) AS found",
             [*values, COUNT_CAP + 1],
         )
         return Count.with_cap(cursor.fetchone()[0], COUNT_CAP)
 
 
-def _first_of_each(
-    types: list[str], within: tuple[int, int], rows: QuerySet[Event], most: int, descending: bool
+def _first_rows_of_types(
+    types: list[str], within: tuple[int, int], rows: QuerySet[Event], limit: int, descending: bool
 ) -> tuple[str, list[Any]]:
     """Return a FROM item with the ids of the first rows of each type, and its parameters."""
     # `kind.name` is a column of the surrounding statement. The condition is a range of the index
@@ -178,11 +178,11 @@ def _first_of_each(
     key = "(webhooks_event.event_type, webhooks_event.id)"
     conditions = [f"{key} > (kind.name, %s)", f"{key} < (kind.name, %s)"]
     sign = "-" if descending else ""
-    each = rows.extra(where=conditions, params=within)  # noqa: S610 - our own names
-    each = each.order_by(f"{sign}event_type", f"{sign}pk")
-    body, values = each.values("pk")[:most].query.sql_with_params()
+    rows_of_type = rows.extra(where=conditions, params=within)  # noqa: S610 - our own names
+    rows_of_type = rows_of_type.order_by(f"{sign}event_type", f"{sign}pk")
+    subquery, values = rows_of_type.values("pk")[:limit].query.sql_with_params()
     return (
-        f"unnest(%s::text[]) AS kind (name) CROSS JOIN LATERAL ({body}) AS few (id)",
+        f"unnest(%s::text[]) AS kind (name) CROSS JOIN LATERAL ({subquery}) AS few (id)",
         [types, *values],
     )
 

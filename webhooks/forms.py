@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from backoffice.pages.lists.fields import TimestampField, UuidField, check_day_order
 from webhooks import event_log
@@ -67,10 +67,10 @@ class EventFilters(forms.Form):
     def clean(self) -> None:
         check_day_order(self, "since", "until")
 
-    def types(self, known: Iterable[str]) -> list[str] | None:
-        """Return the `known` types that match; None without a filter by type."""
+    def types(self, event_types: Iterable[str]) -> list[str] | None:
+        """Return the types that match; None without a filter by type."""
         prefix = self.cleaned_data.get("type")
-        return event_log.types_with_prefix(list(known), prefix) if prefix else None
+        return event_log.types_with_prefix(list(event_types), prefix) if prefix else None
 
     def is_specific(self) -> bool:
         """Return whether a filter selects a patient, record or message: few events match it."""
@@ -79,14 +79,9 @@ class EventFilters(forms.Form):
     def apply(self, rows: QuerySet[Event]) -> QuerySet[Event]:
         """Filter rows by everything except the type."""
         filters = self.cleaned_data
-        plain: dict[str, Any] = {
-            "user_id": filters.get("user_id"),
-            "subject_id": filters.get("subject_id"),
-            "message_id": filters.get("message_id"),
-        }
-        rows = rows.filter(**{name: value for name, value in plain.items() if value})
+        rows = rows.filter(**{name: filters[name] for name in self.IDS if filters.get(name)})
         if filters.get("conflict"):
-            rows = rows.filter(Q(body_conflict=True))
+            rows = rows.filter(body_conflict=True)
         return event_log.received_between(
             rows, filters.get("since"), filters.get("until"), self.within
         )

@@ -23,29 +23,29 @@ RowValues = tuple[object, ...]
 class _WaitingRow:
     """A row that waits to be written.
 
-    `turn` is released when another thread has written the row, or when its own thread is the next
-    leader.
+    `wake_up` is released when another thread has written the row, or when its own thread is the
+    next leader.
     """
 
-    __slots__ = ("is_leader", "is_stored", "row", "turn")
+    __slots__ = ("is_leader", "is_stored", "row", "wake_up")
 
     def __init__(self, row: RowValues) -> None:
         self.row = row
-        self.turn = threading.Lock()
-        self.turn.acquire()
+        self.wake_up = threading.Lock()
+        self.wake_up.acquire()
         self.is_stored = self.is_leader = False
 
 
 class GroupCommit:
     """Collect the rows of several threads and write them together.
 
-    `write(rows)` commits rows that differ in their first column, or raises. `most` is the largest
-    number of rows in one call.
+    `write(rows)` commits rows that differ in their first column, or raises. `max_rows` is the
+    largest number of rows in one call.
     """
 
-    def __init__(self, write: Callable[[Sequence[RowValues]], object], most: int) -> None:
+    def __init__(self, write: Callable[[Sequence[RowValues]], object], max_rows: int) -> None:
         self._write = write
-        self._most = most
+        self._max_rows = max_rows
         self._lock = threading.Lock()
         self._busy = False
         self._waiting: list[_WaitingRow] = []
@@ -59,24 +59,24 @@ class GroupCommit:
                 self._waiting.append(own_row)
             self._busy = True
         if wait:
-            own_row.turn.acquire()
+            own_row.wake_up.acquire()
             if not own_row.is_leader:
                 return own_row.is_stored
         # Let threads that are about to call `store` run first, so that this write includes their
         # rows.
         os.sched_yield()
         with self._lock:
-            places = [own_row, *self._take_waiting(own_row)]
+            batch = [own_row, *self._take_waiting(own_row)]
         try:
-            self._write([place.row for place in places])
-            for place in places:
-                place.is_stored = True
+            self._write([waiting.row for waiting in batch])
+            for waiting in batch:
+                waiting.is_stored = True
         except Exception:
             # One invalid row may be the cause. Each thread stores its own row and gets its own
             # error.
             return False
         finally:
-            self._wake_others(places)
+            self._wake_others(batch)
         return True
 
     def _take_waiting(self, own_row: _WaitingRow) -> list[_WaitingRow]:
@@ -87,23 +87,23 @@ class GroupCommit:
         batch: list[_WaitingRow] = []
         left: list[_WaitingRow] = []
         row_keys = {own_row.row[0]}
-        for place in self._waiting:
-            if len(batch) + 1 < self._most and place.row[0] not in row_keys:
-                row_keys.add(place.row[0])
-                batch.append(place)
+        for waiting in self._waiting:
+            if len(batch) + 1 < self._max_rows and waiting.row[0] not in row_keys:
+                row_keys.add(waiting.row[0])
+                batch.append(waiting)
             else:
-                left.append(place)
+                left.append(waiting)
         self._waiting = left
         return batch
 
-    def _wake_others(self, places: Sequence[_WaitingRow]) -> None:
+    def _wake_others(self, batch: Sequence[_WaitingRow]) -> None:
         """Wake the threads of written rows, and make the first waiting thread the leader."""
         with self._lock:
             if self._waiting:
                 leader = self._waiting.pop(0)
                 leader.is_leader = True
-                leader.turn.release()
+                leader.wake_up.release()
             else:
                 self._busy = False
-        for place in places[1:]:
-            place.turn.release()
+        for waiting in batch[1:]:
+            waiting.wake_up.release()

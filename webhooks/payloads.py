@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
+from backoffice.service.json_text import JsonObject
 from webhooks.models import Event
 
 MASK: Final = "•••"
@@ -66,7 +67,7 @@ def happened_at(body: bytes | memoryview | None) -> datetime | None:
     return None
 
 
-def data_of(event: Event) -> dict[str, Any]:
+def data_of(event: Event) -> JsonObject:
     """Return the `data` of an event; empty if the body is deleted or has no such object."""
     if event.body is None:
         return {}
@@ -104,14 +105,14 @@ def display_body(event: Event, *, values: bool) -> tuple[str, bool]:
     return replace_surrogates(text[:MAX_DISPLAYED]), len(text) > MAX_DISPLAYED
 
 
-def _structure(body: Any) -> Any:
-    hidden = mask(body)
-    if isinstance(body, dict):
-        hidden.update({key: body[key] for key in UNMASKED_KEYS if isinstance(body.get(key), str)})
-    return hidden
+def _structure(body: object) -> object:
+    masked = mask(body)
+    if isinstance(body, dict) and isinstance(masked, dict):
+        masked.update({key: body[key] for key in UNMASKED_KEYS if isinstance(body.get(key), str)})
+    return masked
 
 
-def mask(value: Any) -> Any:
+def mask(value: object) -> object:
     """Return the structure of a JSON value: names, no values, the first items of long lists."""
     if isinstance(value, dict):
         return {key: mask(item) for key, item in value.items()}
@@ -122,7 +123,7 @@ def mask(value: Any) -> Any:
     return None if value is None else MASK
 
 
-def field_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldChange]:
+def field_changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[FieldChange]:
     """Return the members that differ between two versions of a record."""
     names = {**before, **after}
     return [
@@ -136,14 +137,15 @@ def field_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[F
     ]
 
 
-def one_line(value: Any) -> str:
+def one_line(value: object) -> str:
     """Return a value as one line, for a table of changes."""
     if value is None:
         return ""
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     if isinstance(value, list):
-        return f"{len(value)} entries" if any(_has_nested(value)) else ", ".join(map(str, value))
+        is_nested = any(isinstance(item, dict | list) for item in value)
+        return f"{len(value)} entries" if is_nested else ", ".join(map(str, value))
     if isinstance(value, dict):
         return f"{len(value)} members"
     if isinstance(value, bool):
@@ -152,11 +154,7 @@ def one_line(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def _has_nested(values: Iterable[Any]) -> Iterable[bool]:
-    return (isinstance(value, dict | list) for value in values)
-
-
-def _last_step(raw: msgspec.Raw) -> Any:
+def _last_step(raw: msgspec.Raw) -> str | None:
     try:
         steps = msgspec.json.decode(raw, type=list[_Step])
     except UNREADABLE:
@@ -165,14 +163,16 @@ def _last_step(raw: msgspec.Raw) -> Any:
     return max(moments, default=None)
 
 
-def parse_instant(text: Any) -> datetime | None:
+def parse_instant(text: object) -> datetime | None:
     """Return a time in the service's format (ISO 8601 with an offset); None for anything else."""
+    if not isinstance(text, str):
+        return None
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             return None
         moment = moment.astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
+    except (ValueError, OverflowError):
         return None
     return moment if EARLIEST < moment < LATEST else None
 
@@ -182,8 +182,8 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _are_different(one: Any, other: Any) -> bool:
+def _are_different(before: object, after: object) -> bool:
     try:
-        return bool(one != other)
+        return bool(before != after)
     except RecursionError:
         return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import Q
 
@@ -83,7 +83,7 @@ def record_histories(
     if "results.view" in granted:
         of_result = result_history(order.pk, result)
         warning = warning_history(event_rows, granted)
-        histories += [one for one in (of_result, warning) if one.versions]
+        histories += [history for history in (of_result, warning) if history.versions]
     if "appointments.view" in granted:
         histories += visit_histories(visits, event_rows, granted)
     return histories
@@ -115,12 +115,12 @@ class SourceFinder:
         names = ("orders", "results", "appointment-phlebotomy", "appointment-psc")
         lookups = Lookup.objects.filter(kind__in=names, key=str(order.pk), looked_at__isnull=False)
         self.lookups = dict(lookups.values_list("kind", "looked_at"))
-        ran = Q(started_at__lte=order.as_of) & (
+        was_running = Q(started_at__lte=order.as_of) & (
             Q(finished_at__gte=order.as_of) | Q(finished_at=None)
         )
         confirmed = Q(full=True, state=SyncRun.State.DONE, started_at__gt=order.as_of)
-        runs = SyncRun.objects.filter(ran | confirmed, resource="orders").order_by("-created_at")
-        self.runs = list(runs[:20])
+        runs = SyncRun.objects.filter(was_running | confirmed, resource="orders")
+        self.runs = list(runs.order_by("-created_at")[:20])
 
     def find(self, record: MirrorModel, *kinds: str, listed: bool = False) -> ValueSource:
         """Return the source of this version of a record.
@@ -213,7 +213,7 @@ def sourced_steps(
         if row.event.state not in WITHOUT_EFFECT:
             first.update(dict.fromkeys(payloads.steps_in(row.event), row))
     past: list[str] = []
-    steps: list[Any] = []
+    steps: list[SourcedStep] = []
     for step in history:
         past.append(step.low_level_status)
         term = vocabulary.order_term(step.low_level_status, order.method, past)

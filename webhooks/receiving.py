@@ -93,7 +93,7 @@ def receive(headers: Mapping[str, str], read: Callable[[int], bytes]) -> Deliver
     """
     answer = _verify_and_store(headers, read)
     if answer.status >= 400:
-        _refusal_counter.note(answer.reason, answer.seconds_off)
+        _refusal_counter.count(answer.reason, answer.seconds_off)
     return answer
 
 
@@ -109,7 +109,7 @@ def _verify_and_store(headers: Mapping[str, str], read: Callable[[int], bytes]) 
         body = _read_body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
         if isinstance(body, DeliveryResponse):
             return body
-        signed = signing.verify(
+        delivery = signing.verify(
             body, headers, secrets, settings.WEBHOOK_HEADER_PREFIXES, datetime.now(UTC)
         )
     except signing.Misshapen as error:
@@ -119,22 +119,22 @@ def _verify_and_store(headers: Mapping[str, str], read: Callable[[int], bytes]) 
     except signing.Unverified as error:
         return DeliveryResponse(401, error.reason)
     try:
-        return _store(signed, body)
+        return _store(delivery, body)
     except (psycopg.Error, DjangoDatabaseError) as error:
         logger.warning("a delivery could not be stored", extra={"error": type(error).__name__})
         return DeliveryResponse(503, "not stored", RETRY_AFTER)
 
 
 def _read_body(
-    length: str | None, read: Callable[[int], bytes], most: int
+    length: str | None, read: Callable[[int], bytes], max_bytes: int
 ) -> bytes | DeliveryResponse:
-    """Return the whole body. At most `most` + 1 bytes are read, whatever `Content-Length` says."""
+    """Return the whole body. At most `max_bytes` + 1 bytes are read, whatever the header says."""
     if length and not (length.isascii() and length.isdigit()):
         return DeliveryResponse(400, "misshapen length")
     promised = int(length) if length else None
-    if promised is not None and promised > most:
+    if promised is not None and promised > max_bytes:
         return DeliveryResponse(413, "too large")
-    remaining = most + 1 if promised is None else promised
+    remaining = max_bytes + 1 if promised is None else promised
     parts: list[bytes] = []
     while remaining > 0 and (part := read(remaining)):
         parts.append(part)
@@ -151,22 +151,22 @@ def _parsed_secrets(texts: tuple[str, ...]) -> tuple[signing.Secret, ...]:
     return signing.read_secrets(texts)
 
 
-def _store(signed: signing.VerifiedDelivery, body: bytes) -> DeliveryResponse:
-    signed_values = signed.message_id, signed.sent_at, signed.key, body, _digest(body)
+def _store(delivery: signing.VerifiedDelivery, body: bytes) -> DeliveryResponse:
+    values = delivery.message_id, delivery.sent_at, delivery.key, body, _digest(body)
     try:
         envelope = event_envelope.read(body)
     except Misread as error:
         statement: str = INSERT_DEAD_SQL
         row: tuple[object, ...] = (
-            *signed_values,
+            *values,
             error.event_type,
             *event_envelope.describe_error(error),
         )
     else:
         subject_id, user_id = event_envelope.subject(envelope)
         # As text, so that the statement is the same with and without these ids.
-        ids = (str(one) if one else None for one in (user_id, envelope.team_id))
-        row = (*signed_values, envelope.event_type, subject_id, *ids)
+        ids = (str(id) if id else None for id in (user_id, envelope.team_id))
+        row = (*values, envelope.event_type, subject_id, *ids)
         statement = _insert_sql(1)
         if _group_commit.store(row):
             return STORED
@@ -176,7 +176,7 @@ def _store(signed: signing.VerifiedDelivery, body: bytes) -> DeliveryResponse:
         # A worker is applying the event that this delivery repeats. The event is stored, and the
         # count of repeats may be one too low. But a different body must be flagged: raise an error,
         # so that the sender tries again.
-        if not _execute(STORED_ALREADY_SQL, (signed.message_id, _digest(body))):
+        if not _execute(STORED_ALREADY_SQL, (delivery.message_id, _digest(body))):
             raise
     return STORED
 
@@ -193,7 +193,7 @@ def _execute(
     If the connection was lost, connect again once.
     """
     wrapper = wrapper or connections[DATABASE]
-    for last in (False, True):
+    for is_last in (False, True):
         wrapper.ensure_connection()
         database = wrapper.connection
         try:
@@ -203,7 +203,7 @@ def _execute(
             cursor = psycopg.RawCursor(database)
             return cursor.execute(statement.encode(), values, prepare=True).rowcount
         except psycopg.Error:
-            if last or not (database.broken or database.closed):
+            if is_last or not (database.broken or database.closed):
                 raise
             wrapper.close()
     raise AssertionError("unreachable")
@@ -257,7 +257,7 @@ class RefusalCounter:
         self._next = 0.0
         self._timer: threading.Timer | None = None
 
-    def note(self, reason: str, seconds_off: float | None = None) -> None:
+    def count(self, reason: str, seconds_off: float | None = None) -> None:
         with self._lock:
             self._counts[reason] += 1
             if seconds_off is not None:

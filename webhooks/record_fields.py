@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from backoffice.core import vocabulary
 from backoffice.service.orders import low_level
 from webhooks.payloads import one_line, parse_instant, replace_surrogates
 
-Values = Mapping[str, Any]
+Values: TypeAlias = Mapping[str, Any]
+"""The JSON of a record."""
 
 MAX_MEMBERS: Final = 400
 """Most members of one record that are compared."""
@@ -154,7 +155,7 @@ def compare(
         else:
             hidden += 1
     if "records.view" in granted:
-        rows += _unnamed_members({field.path for field in fields}, then, now)
+        rows += _other_members({field.path for field in fields}, then, now)
     return rows, hidden
 
 
@@ -166,7 +167,7 @@ def value_at(values: Values, path: str) -> Any:
     return value
 
 
-def display_value(value: Any, field: RecordField) -> DisplayedValue:
+def display_value(value: object, field: RecordField) -> DisplayedValue:
     """Return a value in the format of its field; unchanged if it does not fit the field."""
     if value is None or value in ("", [], {}):
         return EMPTY
@@ -194,7 +195,7 @@ def steps_row(then: Values, now: Values) -> FieldRow:
     )
 
 
-def _steps(order: Values) -> list[Mapping[str, Any]]:
+def _steps(order: Values) -> list[Values]:
     steps = order.get("events")
     return [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, list) else []
 
@@ -211,30 +212,30 @@ def _status(order: Values) -> DisplayedValue:
     return DisplayedValue(term=vocabulary.order_term(status, method, history))
 
 
-def _step_order(step: Mapping[str, Any]) -> tuple[str, int]:
+def _step_order(step: Values) -> tuple[str, int]:
     number = step.get("id")
     return str(step.get("created_at")), number if isinstance(number, int) else 0
 
 
-def _unnamed_members(named: set[str], then: Values, now: Values) -> list[FieldRow]:
+def _other_members(paths: set[str], then: Values, now: Values) -> list[FieldRow]:
     before, after = dict(_flatten(then)), dict(_flatten(now))
     return [
         FieldRow(_label(path), before.get(path, EMPTY), after.get(path, EMPTY))
-        for path in sorted({*before, *after} - named)
+        for path in sorted({*before, *after} - paths)
         if before.get(path) != after.get(path)
     ]
 
 
 def _flatten(values: Values) -> Iterator[tuple[str, DisplayedValue]]:
     """Yield values by dotted path, at most `MAX_MEMBERS` of them."""
-    todo: list[tuple[str, Any, int]] = [("", values, 0)]
+    todo: list[tuple[str, object, int]] = [("", values, 0)]
     count = 0
     while todo and count < MAX_MEMBERS:
         path, value, depth = todo.pop()
         if isinstance(value, Mapping) and depth < MAX_DEPTH:
             todo += [
-                (f"{path}.{name}" if path else name, one, depth + 1)
-                for name, one in value.items()
+                (f"{path}.{name}" if path else name, member, depth + 1)
+                for name, member in value.items()
                 if path or name not in _NOT_COMPARED
             ]
         elif value not in (None, "", [], {}):

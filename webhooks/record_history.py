@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from backoffice.core.urls import parse_uuid
@@ -140,9 +140,9 @@ class SliderStop:
 def slider_stops(histories: Iterable[RecordHistory]) -> list[SliderStop]:
     """Return the moments when a record changed, oldest first."""
     titles: dict[datetime, dict[str, None]] = {}
-    for one in histories:
-        for version in one.versions:
-            titles.setdefault(_second(version.at), {})[one.title] = None
+    for history in histories:
+        for version in history.versions:
+            titles.setdefault(_second(version.at), {})[history.title] = None
     return [SliderStop(at, tuple(titles[at])) for at in sorted(titles)]
 
 
@@ -255,8 +255,8 @@ def result_history(order_id: UUID, result: Result | None) -> RecordHistory:
         :MAX_VERSIONS
     ]
     versions = [
-        RecordVersion(one.received_at, "version", one.content, number=one.number)
-        for one in reversed(newest_first)
+        RecordVersion(row.received_at, "version", row.content, number=row.number)
+        for row in reversed(newest_first)
     ]
     return RecordHistory(
         "Result",
@@ -273,9 +273,9 @@ def _compare_results(at_moment: Values, now: Values) -> tuple[list[FieldRow], in
     )
     before, after = lines_by_marker(at_moment), lines_by_marker(now)
     for key in {**before, **after}:
-        was, is_now = before.get(key), after.get(key)
-        name = str((was or is_now or {}).get("name", ""))
-        rows.append(FieldRow(name, _marker_value(was), _marker_value(is_now)))
+        old, new = before.get(key), after.get(key)
+        name = str((old or new or {}).get("name", ""))
+        rows.append(FieldRow(name, _marker_value(old), _marker_value(new)))
     return rows, 0
 
 
@@ -301,7 +301,7 @@ def _with_current(
         # Only events have this record, so the latest version is the current one.
         return RecordHistory(title, versions, compare, versions[-1] if versions else None)
     own_event = next(
-        (one for one in versions if one.row and one.row.event.received_at == record.as_of), None
+        (v for v in versions if v.row and v.row.event.received_at == record.as_of), None
     )
     since = own_event.at if own_event else record.as_of
     current = RecordVersion(
@@ -310,7 +310,7 @@ def _with_current(
         record.record_at(),
         own_event.row if own_event else None,
     )
-    earlier = sorted((one for one in versions if one.at < since), key=lambda one: one.at)
+    earlier = sorted((v for v in versions if v.at < since), key=lambda v: v.at)
     superseded = record.superseded_at if isinstance(record, Appointment) else None
     return RecordHistory(
         title, [*earlier, current], compare, current, record.missing_since, superseded
@@ -324,7 +324,7 @@ def _known_since(event: Event) -> datetime:
     return event.received_at
 
 
-def _order_version(data: dict[str, Any], received_at: datetime) -> tuple[datetime, int] | None:
+def _order_version(data: Values, received_at: datetime) -> tuple[datetime, int] | None:
     """Return the version of an order as `orders.handlers` computes it.
 
     Return None if the event has no version.

@@ -10,7 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import reduce
+from operator import or_
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from django.apps import apps
@@ -45,6 +47,10 @@ started later and has been committed.
 """
 
 
+RowsByKey: TypeAlias = dict[object, dict[str, object]]
+"""Values by column, by primary key; a key of several columns is a tuple."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowChange:
     """A row that would be created or changed."""
@@ -74,7 +80,7 @@ class Preview:
     def set_aside(self) -> bool:
         """Whether the event would not be given to a handler."""
         return self.outcome.value in {
-            way.outcome for way in (FOREIGN_TEAM, UNKNOWN_TYPE, TEAM_UNKNOWN)
+            set_aside.outcome for set_aside in (FOREIGN_TEAM, UNKNOWN_TYPE, TEAM_UNKNOWN)
         }
 
 
@@ -148,7 +154,7 @@ def _models() -> dict[str, type[models.Model]]:
     return {model._meta.db_table: model for model in apps.get_models()}
 
 
-def _written_rows(table: str, event: Event) -> dict[Any, dict[str, Any]]:
+def _written_rows(table: str, event: Event) -> RowsByKey:
     """Return by key the rows of a table that belong to the event and this transaction wrote."""
     model = _models().get(table)
     if model is None:
@@ -180,41 +186,38 @@ def _event_condition(model: type[models.Model], event: Event) -> Q | None:
     # Other tables with a patient are tables of samples, with millions of rows.
     if "user_id" in names and event.user_id is not None and issubclass(model, MirrorModel):
         conditions.append(Q(user_id=event.user_id))
-    condition = None
-    for each in conditions:
-        condition = each if condition is None else condition | each
-    return condition
+    return reduce(or_, conditions) if conditions else None
 
 
-def _values(model: type[models.Model], rows: QuerySet[Any]) -> dict[Any, dict[str, Any]]:
+def _values(model: type[models.Model], rows: QuerySet[models.Model]) -> RowsByKey:
     """Return rows by key, with the columns that have a meaning for users."""
     key = [item.attname for item in model._meta.pk_fields]
     names = [
         item.attname for item in model._meta.concrete_fields if item.name not in UNCOMPARED_COLUMNS
     ]
-    rows_by_key = {}
+    rows_by_key: RowsByKey = {}
     for row in rows.values(*names):
         parts = tuple(row.pop(name) for name in key)
         rows_by_key[parts if len(parts) > 1 else parts[0]] = row
     return rows_by_key
 
 
-def _row_changes(table: str, after: dict[Any, dict[str, Any]], event: Event) -> list[RowChange]:
+def _row_changes(table: str, after: RowsByKey, event: Event) -> list[RowChange]:
     model = _models()[table] if after else None
     if model is None:
         return []
     before = _values(model, model._default_manager.filter(pk__in=list(after)))
     row_changes = []
     for key, row in after.items():
-        known = before.get(key)
-        changes = payloads.field_changes(known or {}, row)
-        if known is None:
+        stored = before.get(key)
+        changes = payloads.field_changes(stored or {}, row)
+        if stored is None:
             changes = [change for change in changes if change.after]
         if changes:
             parts = [str(part) for part in (key if isinstance(key, tuple) else (key,))]
             name = ", ".join(part for part in parts if part != event.subject_id) or parts[0]
             row_changes.append(
-                RowChange(str(model._meta.verbose_name), name, known is None, changes)
+                RowChange(str(model._meta.verbose_name), name, stored is None, changes)
             )
     return row_changes
 

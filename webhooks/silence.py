@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import msgspec
 from django.db.models import Subquery, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from backoffice.service import Service, signing
+from backoffice.service import Record, Service, signing
+from backoffice.service.orders import ResentOrders
 from backoffice.sync.lookups import LookupType, schedule_lookups
 from backoffice.sync.models import Lookup, SyncRun
 from orders.models import Order
@@ -66,6 +67,14 @@ is one call, and there may be only half an hour for all calls.
 """
 
 RESEND: Final = "events-resent"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalCount:
+    """How many deliveries were recently refused for a reason."""
+
+    reason: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +160,12 @@ def has_body_conflicts(now: datetime | None = None) -> bool:
     return Event.objects.filter(body_conflict=True, last_received_at__gte=since).exists()
 
 
-def recent_refusals(now: datetime | None = None) -> list[dict[str, Any]]:
+def recent_refusals(now: datetime | None = None) -> list[RefusalCount]:
     """Return recently refused deliveries by reason, the most frequent first: one query."""
     since = (now or timezone.now()) - REFUSED_WITHIN
     rows = Refusal.objects.filter(hour__gte=since - timedelta(hours=1)).values("reason")
     counted = rows.annotate(count=Sum("times")).order_by("-count", "reason")
-    return [{"reason": row["reason"], "count": row["count"]} for row in counted]
+    return [RefusalCount(row["reason"], row["count"]) for row in counted]
 
 
 def _usual_pause(received: list[datetime]) -> timedelta:
@@ -172,7 +181,7 @@ def _unannounced_step(last: datetime | None, now: datetime) -> datetime | None:
     If no event was ever received, changes since the first sync run count.
     """
     began = SyncRun.objects.filter(resource="orders").order_by("created_at").values("created_at")
-    since: Any = Subquery(began[:1]) if last is None else last + STEP_GRACE
+    since: Subquery | datetime = Subquery(began[:1]) if last is None else last + STEP_GRACE
     orders = Order.objects.filter(
         updated_at__gt=since, last_event_at__gt=since, last_event_at__lt=now - STEP_GRACE
     )
@@ -190,6 +199,10 @@ def _skew(latest: list[tuple[datetime, datetime]]) -> timedelta:
 
 
 # Requests for missed events
+
+
+ResendAnswer: TypeAlias = tuple[datetime, Record[ResentOrders]]
+"""When the service was asked to send events again, and its answer."""
 
 
 class Gap(msgspec.Struct, frozen=True, array_like=True):
@@ -238,7 +251,7 @@ def _ended_gaps(latest: list[tuple[int, datetime]], now: datetime) -> list[Gap]:
     return gaps
 
 
-def _request_resend(service: Service, key: str) -> tuple[datetime, Any]:
+def _request_resend(service: Service, key: str) -> ResendAnswer:
     """Ask the service to send again all events since the silence began."""
     began = Gap.parse(key).began
     now = datetime.now(UTC)
@@ -247,7 +260,7 @@ def _request_resend(service: Service, key: str) -> tuple[datetime, Any]:
     return now, service.orders.resend_events(start_at=start, end_at=now)
 
 
-def _next_resends(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, timedelta | None]:
+def _next_resends(answers: Mapping[str, ResendAnswer]) -> dict[str, timedelta | None]:
     """Schedule reads of device data, and return when each request is repeated.
 
     The service cannot send device data again, so they are read. A disabled endpoint does not

@@ -89,7 +89,7 @@ def together(
         all_wait.wait(10)
         write(given)
 
-    group = GroupCommit(slowly, most=4)
+    group = GroupCommit(slowly, max_rows=4)
     with ThreadPoolExecutor(len(rows)) as pool:
         first = pool.submit(group.store, rows[0])
         assert at_it.wait(10)

@@ -226,7 +226,7 @@ def test_page_of_many_types_does_not_scan_inbox(client: Client, admin: User) -> 
     rows = Event.objects.order_by("-pk")
     types = ["historical.data.hrv.created", "historical.data.sleep.created"]
     everything = (0, event_log.MAX_ID)
-    few, values = event_log._first_of_each(types, everything, rows, 51, descending=True)
+    few, values = event_log._first_rows_of_types(types, everything, rows, 51, descending=True)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE webhooks_event")
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) SELECT id FROM {few}", values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -219,7 +220,7 @@ def test_exhausted_notice_is_validated_like_any_body(body: bytes) -> None:
 def test_refusals_are_counted_by_reason() -> None:
     refusals = RefusalCounter(every=0)
     for reason in ("bad signature", "too large", "bad signature"):
-        refusals.note(reason)
+        refusals.count(reason)
     counted = dict(Refusal.objects.values_list("reason", "times"))
     assert counted == {"bad signature": 2, "too large": 1}
 
@@ -227,7 +228,7 @@ def test_refusals_are_counted_by_reason() -> None:
 def test_flood_of_refusals_is_written_rarely() -> None:
     refusals = RefusalCounter(every=5)
     for _ in range(500):
-        refusals.note("bad signature")
+        refusals.count("bad signature")
     assert Refusal.objects.get().times == 1, "the first at once"
 
     def times() -> int:
@@ -236,8 +237,8 @@ def test_flood_of_refusals_is_written_rarely() -> None:
         return int(bad.aggregate(times=Sum("times"))["times"])
 
     wait_until(lambda: times() == 500, 60, "the others", every=0.1)
-    refusals.note("bad signature")
-    refusals.note("too large")
+    refusals.count("bad signature")
+    refusals.count("too large")
     large = Refusal.objects.filter(reason="too large")
     wait_until(large.exists, 60, "the next ones", every=0.1)
     assert times() == 501
@@ -248,10 +249,10 @@ def test_failed_refusal_count_is_written_later() -> None:
     with connections["hooks"].cursor() as cursor:
         cursor.execute("ALTER TABLE webhooks_refusal RENAME TO webhooks_refusal_away")
         try:
-            refusals.note("bad signature")
+            refusals.count("bad signature")
         finally:
             cursor.execute("ALTER TABLE webhooks_refusal_away RENAME TO webhooks_refusal")
-    refusals.note("bad signature")
+    refusals.count("bad signature")
     assert Refusal.objects.get().times == 2
 
 
@@ -319,7 +320,12 @@ def test_plain_http_is_refused_if_https_only(
     if forwarded:
         environ["HTTP_X_FORWARDED_PROTO"] = forwarded
     response: list[Any] = []
-    list(endpoint.webhook_application(environ, lambda *arguments: response.extend(arguments)))
+
+    def start_response(*arguments: Any) -> Callable[[bytes], object]:
+        response.extend(arguments)
+        return response.append
+
+    list(endpoint.webhook_application(environ, start_response))
     assert response[0].startswith(str(status))
     assert (endpoint.STRICT_TRANSPORT_SECURITY in response[1]) is https_only
     assert Event.objects.exists() == (status == 204)

@@ -19,7 +19,7 @@ from webhooks.receiving import RefusalCounter
 def refuse(reason: str, times: int, seconds_off: float | None = None) -> None:
     refusals = RefusalCounter(every=0)
     for _ in range(times):
-        refusals.note(reason, seconds_off)
+        refusals.count(reason, seconds_off)
 
 
 @pytest.mark.parametrize(("seconds_off", "words"), [(-600, "ahead of"), (480, "behind")])

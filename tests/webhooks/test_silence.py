@@ -131,8 +131,8 @@ def test_recent_refusals_are_counted_by_reason(now: datetime) -> None:
         Refusal.objects.create(hour=hour - timedelta(hours=hours_ago), reason=reason, times=times)
     Refusal.objects.create(hour=hour, reason="too large", times=1)
     assert silence.recent_refusals(now) == [
-        {"reason": "bad signature", "count": 7},
-        {"reason": "too large", "count": 1},
+        silence.RefusalCount("bad signature", 7),
+        silence.RefusalCount("too large", 1),
     ]
 
 

@@ -36,7 +36,7 @@ def delivery_health() -> silence.DeliveryHealth:
 
 
 @register.simple_tag
-def refused_deliveries() -> list[dict[str, Any]]:
+def refused_deliveries() -> list[silence.RefusalCount]:
     """Return recently refused deliveries, by reason."""
     return silence.recent_refusals()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import BinaryField, Case, F, QuerySet, When
 from django.db.models.functions import Length
@@ -70,15 +70,19 @@ def event_list(request: HttpRequest) -> HttpResponse:
 
 
 def _page_and_total(
-    request: HttpRequest, form: EventFilters, rows: QuerySet[Event], known: Iterable[str], tab: str
+    request: HttpRequest,
+    form: EventFilters,
+    rows: QuerySet[Event],
+    event_types: Iterable[str],
+    tab: str,
 ) -> tuple[Page[Event], Count]:
     """Return a page of the rows of the chosen types, and how many rows there are."""
-    types = form.types(known) if form.is_valid() else None
-    # Then another condition has an index, and few rows match.
-    few = tab in RARE_TABS or not form.is_valid() or form.is_specific()
+    types = form.types(event_types) if form.is_valid() else None
+    # Another condition has an index, and few rows match.
+    has_few_rows = tab in RARE_TABS or not form.is_valid() or form.is_specific()
     after, before = request.GET.get("after"), request.GET.get("before")
     page = partial(fetch_page, sort=NEWEST_FIRST, size=PAGE_SIZE, after=after, before=before)
-    if types is not None and not few:
+    if types is not None and not has_few_rows:
         read = partial(event_log.page_of_types, types, form.within)
         return page(rows, read=read), event_log.count_types(types, form.within, rows)
     rows = rows if types is None else rows.filter(event_type__in=types)
@@ -130,21 +134,21 @@ def _list_queryset() -> QuerySet[Event]:
     return rows.annotate(small_body=small_body)
 
 
-def _tabs(counts: dict[str, Any], current: str) -> list[dict[str, Any]]:
+def _tabs(counts: dict[str, Count], current: str) -> list[dict[str, object]]:
     """Return a tab per state. Tabs of errors are left out if they have no events."""
-    tabs = []
+    tabs: list[dict[str, object]] = []
     for name, (label, states) in TABS.items():
         count = counts[states[0]] if states else None
         if count and not count.value and name not in ("failed", "done") and name != current:
             continue
-        glyph = vocabulary.term("event.state", states[0]) if states else None
+        term = vocabulary.term("event.state", states[0]) if states else None
         tabs.append(
             {
                 "name": name,
                 "label": label,
                 "count": count if name != "done" else None,
-                "family": glyph.family if glyph else "",
-                "glyph": glyph.glyph if glyph else "",
+                "family": term.family if term else "",
+                "glyph": term.glyph if term else "",
                 "current": name == current,
             }
         )

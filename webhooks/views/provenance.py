@@ -56,8 +56,8 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
     moves = list(OrderMove.objects.filter(order_id=order.pk)[:MAX_EVENTS]) if moment else []
     move = first_move_after(order, moves, moment) if moment else None
     sources = SourceFinder(order, rows)
-    patients = [order.user_id, *(one for move in moves for one in (move.before, move.after))]
-    record_view(request, "order", [order.pk], patients)
+    moved_between = [patient for move in moves for patient in (move.before, move.after)]
+    record_view(request, "order", [order.pk], [order.user_id, *moved_between])
     rows = rows[:MAX_EVENTS]
     now = timezone.now()
     context = {
@@ -79,9 +79,9 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "stops": stops,
         "moment": moment,
         "last": len(stops) - 1,
-        "stop": max(sum(one.at <= (moment or now) for one in stops) - 1, 0),
+        "stop": max(sum(stop.at <= (moment or now) for stop in stops) - 1, 0),
         "now": now,
-        "records": [one.at_moment(moment) for one in histories] if moment else [],
+        "records": [history.at_moment(moment) for history in histories] if moment else [],
         "move": move,
         "body_days": settings.EVENT_BODY_DAYS,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -72,7 +72,7 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
     # Read this before anything is counted. So events that arrive or fail meanwhile are not replayed
     # without having been shown.
     through, shown_at = event_log.latest()
-    choice: dict[str, Any] = form.cleaned_data if valid else {}
+    choice = form.cleaned_data if valid else {}
     trials = replay.preview_all(list(chosen.order_by("pk")[:PREVIEWED_EVENTS]))
     values = may(request.user, "records.view")
     patients = [trial.event.user_id for trial in trials]
@@ -134,7 +134,7 @@ def _record_audit(request: HttpRequest, ids: list[int], count: int, reason: str)
     record_entry(request, "change", "event", ids=ids, reason=reason, row_count=count)
 
 
-def _groups(chosen: QuerySet[Event]) -> list[dict[str, Any]]:
+def _groups(chosen: QuerySet[Event]) -> list[dict[str, object]]:
     """Return groups by type and reason, of at most as many events as are counted."""
     first = Event.objects.filter(pk__in=chosen.order_by("pk").values("pk")[:COUNT_CAP])
     counted = first.values("event_type", "reason").annotate(count=Count("pk"))
