@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from backoffice.pages.paging.counts import COUNT_CAP, Count
-from webhooks.models import Event
+from webhooks.models import Event, EventQuerySet
 
 MAX_TYPES: Final = 1_000
 """Most event types that are counted. The service has about 200."""
@@ -110,11 +110,11 @@ def numbers_between(since: datetime | None, until: datetime | None) -> tuple[int
 
 
 def received_between(
-    rows: QuerySet[Event],
+    rows: EventQuerySet,
     since: datetime | None,
     until: datetime | None,
     numbers: tuple[int, int] | None = None,
-) -> QuerySet[Event]:
+) -> EventQuerySet:
     """Return the rows received from `since` to `until`; only that range of ids is read."""
     low, high = numbers or numbers_between(since, until)
     if since is not None:

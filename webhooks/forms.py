@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from django import forms
-from django.db.models import QuerySet
 
 from backoffice.pages.lists.fields import TimestampField, UuidField, check_day_order
 from webhooks import event_log
-from webhooks.models import Event
+from webhooks.models import Event, EventQuerySet
 
 TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "": ("All", ()),
@@ -76,7 +75,7 @@ class EventFilters(forms.Form):
         """Return whether a filter selects a patient, record or message: few events match it."""
         return any(self.cleaned_data.get(name) for name in (*self.IDS, "conflict"))
 
-    def apply(self, rows: QuerySet[Event]) -> QuerySet[Event]:
+    def apply(self, rows: EventQuerySet) -> EventQuerySet:
         """Filter rows by everything except the type."""
         filters = self.cleaned_data
         rows = rows.filter(**{name: filters[name] for name in self.IDS if filters.get(name)})
@@ -131,7 +130,7 @@ class ReplayFilters(forms.Form):
     def chosen_state(self) -> str:
         return str(self.cleaned_data.get("state") or Event.State.DEAD)
 
-    def apply(self, rows: QuerySet[Event], types: list[str]) -> QuerySet[Event]:
+    def apply(self, rows: EventQuerySet, types: list[str]) -> EventQuerySet:
         """Filter the rows that the page has shown, without events that arrived or failed since."""
         filters = self.cleaned_data
         rows = rows.filter(state=self.chosen_state())

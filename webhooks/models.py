@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models import Case, F, Q, When
+from django.db.models.functions import Length, Now
 
 from backoffice.core.encryption import cipher
 from backoffice.core.encryption.encrypted_fields import EncryptedBinaryField
+
+SMALL_BODY_BYTES = 32_768
+"""Most bytes of a body that a list parses for the time of the change."""
+
+
+class EventQuerySet(models.QuerySet["Event"]):
+    def for_list(self) -> EventQuerySet:
+        """Return events without their bodies, but with small ones as `small_body`.
+
+        Small bodies have the time of the change.
+        """
+        rows = self.defer("body", "body_digest").alias(size=Length("body"))
+        small_body = When(size__lte=SMALL_BODY_BYTES, then=F("body"))
+        return rows.annotate(small_body=Case(small_body, output_field=models.BinaryField()))
+
+    def with_body(self) -> EventQuerySet:
+        """Return the events that can be replayed, because their bodies are not deleted."""
+        return self.filter(body__isnull=False)
+
+    def waiting(self) -> EventQuerySet:
+        return self.filter(state__in=[Event.State.PENDING, Event.State.RETRY])
+
+    def failed(self) -> EventQuerySet:
+        return self.filter(state=Event.State.DEAD)
 
 
 class Event(models.Model):
@@ -75,6 +99,8 @@ class Event(models.Model):
     reason = models.CharField(max_length=200, default="", db_default="", blank=True)
     path = models.CharField(max_length=200, default="", db_default="", blank=True)
 
+    objects = EventQuerySet.as_manager()
+
     class Meta:
         # Not `unique=True`: that would add a second index, for searches by prefix.
         constraints = [models.UniqueConstraint(fields=["message_id"], name="event_once")]
@@ -113,6 +139,17 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"event {self.message_id}"
+
+    def previous(self) -> Event | None:
+        """Return the event before this one about the same record, of the same kind."""
+        if not self.subject_id:
+            return None
+        kind = self.event_type.rpartition(".")[0]
+        types = [f"{kind}.created", f"{kind}.updated"]
+        earlier = Event.objects.filter(
+            subject_id=self.subject_id, pk__lt=self.pk, event_type__in=types
+        )
+        return earlier.order_by("-pk").first()
 
 
 def body_encryption_context(message_id: str) -> str:

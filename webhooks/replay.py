@@ -17,14 +17,15 @@ from uuid import UUID
 
 from django.apps import apps
 from django.db import OperationalError, connection, models, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
 from backoffice.core import vocabulary
 from backoffice.core.service_team import mirror_team
 from backoffice.mirror.models import MirrorModel
-from webhooks import apply_events, event_envelope, payloads
-from webhooks.models import Event
+from backoffice.pages.paging.counts import COUNT_CAP
+from webhooks import apply_events, event_envelope, event_log, payloads
+from webhooks.models import Event, EventQuerySet
 from webhooks.payloads import FieldChange
 from webhooks.routes import FOREIGN_TEAM, TEAM_UNKNOWN, UNKNOWN_TYPE, SetAside, find_route
 
@@ -34,6 +35,8 @@ SECONDS: Final = 5
 """Time limit of a preview in seconds, because a preview holds locks."""
 STEP: Final = 5_000
 """Events replayed in one transaction."""
+MAX_GROUPS: Final = 50
+"""Most groups by type and reason that a page lists."""
 UNCOMPARED_COLUMNS: Final = frozenset({"record", "content_hash", "as_of"})
 """Columns that differ in every version and have no meaning for users."""
 
@@ -225,17 +228,22 @@ def _row_changes(table: str, after: RowsByKey, event: Event) -> list[RowChange]:
 # Replaying
 
 
-def replayable() -> QuerySet[Event]:
-    """Return the events that still have their body."""
-    return Event.objects.filter(body__isnull=False)
+def count_by_reason(events: EventQuerySet) -> list[dict[str, object]]:
+    """Return groups by type and reason, of at most as many events as are counted."""
+    first = Event.objects.filter(pk__in=events.order_by("pk").values("pk")[:COUNT_CAP])
+    counts = first.values("event_type", "reason").annotate(count=Count("pk"))
+    return [
+        {**group, "words": event_log.type_words(group["event_type"])}
+        for group in counts.order_by("-count", "event_type", "reason")[:MAX_GROUPS]
+    ]
 
 
-def replay(events: QuerySet[Event]) -> int:
+def replay(events: EventQuerySet) -> int:
     """Make these events due again, as if they had just been received. Return how many.
 
     They keep their ids.
     """
-    return events.filter(body__isnull=False).update(
+    return events.with_body().update(
         state=Event.State.PENDING,
         outcome="",
         reason="",
@@ -247,7 +255,7 @@ def replay(events: QuerySet[Event]) -> int:
 
 
 def replay_in_steps(
-    events: QuerySet[Event], before: Callable[[int], None], seconds: float
+    events: EventQuerySet, before: Callable[[int], None], seconds: float
 ) -> tuple[int, bool]:
     """Replay many events, some thousands per transaction, for about `seconds`.
 

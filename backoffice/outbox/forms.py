@@ -99,11 +99,8 @@ def _recent_message(command: Command, user: User | AnonymousUser) -> str:
 
     Most often it is the reason why the new one fails.
     """
-    done = CommandRecord.objects.filter(
-        state=CommandRecord.State.DONE, finished_at__gt=timezone.now() - RECENT
-    )
-    kind, key = command.subject()
-    last = done.about(kind, key).order_by("-finished_at").first()
+    done = CommandRecord.objects.done_since(timezone.now() - RECENT)
+    last = done.about(*command.subject()).order_by("-finished_at").first()
     if last is None or last.finished_at is None:
         return ""
     done_at = _spoken_time(last.finished_at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 
 from django.conf import settings
 from django.db import models
@@ -15,6 +16,19 @@ from backoffice.core.encryption.encrypted_fields import EncryptedJSONField
 class CommandRecords(models.QuerySet["CommandRecord"]):
     def open(self) -> CommandRecords:
         return self.filter(state__in=CommandRecord.OPEN)
+
+    def with_users(self) -> CommandRecords:
+        """Read requester and decider in the same query."""
+        return self.select_related("requested_by", "decided_by")
+
+    def undecided(self) -> CommandRecords:
+        return self.filter(state=CommandRecord.State.UNDECIDED)
+
+    def refused(self) -> CommandRecords:
+        return self.filter(state=CommandRecord.State.REFUSED)
+
+    def done_since(self, moment: datetime) -> CommandRecords:
+        return self.filter(state=CommandRecord.State.DONE, finished_at__gt=moment)
 
     def about(self, subject_type: str, subject_id: object) -> CommandRecords:
         """Return the commands on this record, newest first."""

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import may, requires
@@ -43,11 +43,11 @@ def commands(request: HttpRequest) -> HttpResponse:
     if show == "mine":
         rows = rows.filter(requested_by=request.user.pk)
     elif show == "decide":
-        rows = rows.filter(state=CommandRecord.State.UNDECIDED)
+        rows = rows.undecided()
     elif show == "open":
         rows = rows.open()
     elif show == "refused":
-        rows = rows.filter(state=CommandRecord.State.REFUSED)
+        rows = rows.refused()
     page = fetch_page(rows, NEWEST_FIRST, size=SIZE, **page_position(request))
     record_list(
         request, "command", (row.pk for row in page.rows), (row.patient_id for row in page.rows)
@@ -117,11 +117,7 @@ def decision(request: HttpRequest, command_id: UUID) -> HttpResponse:
 
 
 def _row(command_id: UUID) -> CommandRecord:
-    rows = CommandRecord.objects.select_related("requested_by", "decided_by")
-    row = rows.filter(pk=command_id).first()
-    if row is None:
-        raise Http404
-    return row
+    return get_object_or_404(CommandRecord.objects.with_users(), pk=command_id)
 
 
 def _context(request: HttpRequest, row: CommandRecord) -> dict[str, object]:

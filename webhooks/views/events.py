@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from django.db.models import BinaryField, Case, F, QuerySet, When
-from django.db.models.functions import Length
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -28,8 +27,6 @@ PAGE_SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("id",), descending=True)
 RARE_TABS: Final = ("failed", "retrying", "waiting", "skipped", "foreign")
 """Tabs of states with few events, which have partial indexes."""
-SMALL_BODY_BYTES: Final = 32_768
-"""Most bytes of a body that a list parses for the time of the change."""
 
 
 @requires("events.view")
@@ -42,7 +39,7 @@ def event_list(request: HttpRequest) -> HttpResponse:
     tab = tab if tab in TABS else ""
     counts = event_log.state_counts()
     types = event_log.type_counts()
-    rows = form.apply(_list_queryset()) if valid else Event.objects.none()
+    rows = form.apply(Event.objects.for_list()) if valid else Event.objects.none()
     if TABS[tab][1]:
         rows = rows.filter(state__in=TABS[tab][1])
     page, total = _page_and_total(request, form, rows, types, tab)
@@ -96,7 +93,7 @@ def event_detail(request: HttpRequest, event_id: int) -> HttpResponse:
     event = event_or_404(event_id)
     values = may(request.user, "records.view")
     record_view(request, "event payload" if values else "event", [event.pk], [event.user_id])
-    before = _previous_event(event)
+    before = event.previous()
     body, cut = payloads.display_body(event, values=values)
     by_name = may(request.user, "patients.view")
     context = {
@@ -124,16 +121,6 @@ def event_or_404(event_id: int) -> Event:
         raise Http404 from error
 
 
-def _list_queryset() -> QuerySet[Event]:
-    """Return events without their bodies, but with small ones as `small_body`.
-
-    Small bodies have the time of the change.
-    """
-    rows = Event.objects.defer("body", "body_digest").alias(size=Length("body"))
-    small_body = Case(When(size__lte=SMALL_BODY_BYTES, then=F("body")), output_field=BinaryField())
-    return rows.annotate(small_body=small_body)
-
-
 def _tabs(counts: dict[str, Count], current: str) -> list[dict[str, object]]:
     """Return a tab per state. Tabs of errors are left out if they have no events."""
     tabs: list[dict[str, object]] = []
@@ -153,22 +140,6 @@ def _tabs(counts: dict[str, Count], current: str) -> list[dict[str, object]]:
             }
         )
     return tabs
-
-
-def _previous_event(event: Event) -> Event | None:
-    """Return the event before this one about the same record, of the same kind."""
-    if not event.subject_id:
-        return None
-    kind = event.event_type.rpartition(".")[0]
-    return (
-        Event.objects.filter(
-            subject_id=event.subject_id,
-            pk__lt=event.pk,
-            event_type__in=[f"{kind}.created", f"{kind}.updated"],
-        )
-        .order_by("-pk")
-        .first()
-    )
 
 
 def _related_order(event: Event) -> Order | None:

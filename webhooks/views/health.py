@@ -40,12 +40,11 @@ def inbox(request: HttpRequest) -> JsonResponse:
 def _attention_reasons() -> list[str]:
     now = timezone.now()
     delivery_health = silence.read(now)
-    due = Event.objects.filter(state__in=[Event.State.PENDING, Event.State.RETRY])
     reasons = {
         "silent": delivery_health.is_silent,
         "clock": delivery_health.clocks_differ,
-        "failed events": Event.objects.filter(state=Event.State.DEAD).exists(),
-        "behind": due.filter(due_at__lt=now - MAX_WAIT).exists(),
+        "failed events": Event.objects.failed().exists(),
+        "behind": Event.objects.waiting().filter(due_at__lt=now - MAX_WAIT).exists(),
         "bad signatures": silence.is_flooded(),
         "body conflicts": silence.has_body_conflicts(now),
     }

@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
-from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -19,12 +18,11 @@ from backoffice.pages.paging.counts import COUNT_CAP, capped_count
 from webhooks import event_log, replay
 from webhooks.event_rows import event_rows
 from webhooks.forms import ReplayFilters
-from webhooks.models import Event
+from webhooks.models import Event, EventQuerySet
 from webhooks.views.events import event_or_404
 
 PREVIEWED_EVENTS: Final = 10
 """Events that are previewed before staff confirm."""
-GROUPS: Final = 50
 STATES: Final = ReplayFilters.STATES
 
 
@@ -64,7 +62,7 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
     valid = form.is_valid()
     chosen = Event.objects.none()
     if valid:
-        chosen = form.apply(replay.replayable(), list(event_log.type_counts()))
+        chosen = form.apply(Event.objects.with_body(), list(event_log.type_counts()))
     if request.method == "POST" and valid:
         if not form.cleaned_data.get("through"):
             return redirect("events:replay")
@@ -85,7 +83,7 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
         "count": capped_count(chosen),
         "through": choice.get("through") or through,
         "shown_at": (choice.get("shown_at") or shown_at).isoformat(),
-        "groups": _groups(chosen),
+        "groups": replay.count_by_reason(chosen),
         "grouped": COUNT_CAP,
         "rows": event_rows(
             [trial.event for trial in trials], by_name=may(request.user, "patients.view")
@@ -100,7 +98,7 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
 
 
 def _replay_chosen(
-    request: HttpRequest, chosen: QuerySet[Event], form: ReplayFilters
+    request: HttpRequest, chosen: EventQuerySet, form: ReplayFilters
 ) -> HttpResponse:
     limits = [f"up to number {form.cleaned_data['through']}"]
     limits += [
@@ -132,16 +130,6 @@ def _same_query(form: ReplayFilters) -> str:
 def _record_audit(request: HttpRequest, ids: list[int], count: int, reason: str) -> None:
     """Record a replay in the audit log before it runs, so that no replay lacks an entry."""
     record_entry(request, "change", "event", ids=ids, reason=reason, row_count=count)
-
-
-def _groups(chosen: QuerySet[Event]) -> list[dict[str, object]]:
-    """Return groups by type and reason, of at most as many events as are counted."""
-    first = Event.objects.filter(pk__in=chosen.order_by("pk").values("pk")[:COUNT_CAP])
-    counted = first.values("event_type", "reason").annotate(count=Count("pk"))
-    return [
-        {**group, "words": event_log.type_words(group["event_type"])}
-        for group in counted.order_by("-count", "event_type", "reason")[:GROUPS]
-    ]
 
 
 def _chips(form: ReplayFilters) -> list[dict[str, str]]:
