@@ -202,11 +202,11 @@ def _steps(order: Values) -> list[Values]:
 
 def _status(order: Values) -> DisplayedValue:
     steps = sorted(_steps(order), key=_step_order)
-    last = order.get("last_event")
-    if not isinstance(last, Mapping):
-        last = steps[-1] if steps else {}
+    last_step = order.get("last_event")
+    if not isinstance(last_step, Mapping):
+        last_step = steps[-1] if steps else {}
     history = [low_level(str(step.get("status", ""))) for step in steps]
-    status = low_level(str(last.get("status") or order.get("status") or ""))
+    status = low_level(str(last_step.get("status") or order.get("status") or ""))
     method = value_at(order, "lab_test.method")
     method = method if isinstance(method, str) else ""
     return DisplayedValue(term=vocabulary.order_term(status, method, history))

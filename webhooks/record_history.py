@@ -216,13 +216,13 @@ def visit_histories(
         if key is not None:
             version = RecordVersion(event.received_at, "event", data, row)
             by_visit.setdefault(str(key), []).append(version)
-    known = {str(visit.pk): visit for visit in visits}
+    stored = {str(visit.pk): visit for visit in visits}
     # An event without its body belongs to a known appointment only if there is exactly one.
     if removed and len(by_visit) == 1:
         only = next(iter(by_visit))
         by_visit[only] = removed + by_visit[only]
     return [
-        _with_current("Visit", versions, known.get(key), compare)
+        _with_current("Visit", versions, stored.get(key), compare)
         for key, versions in by_visit.items()
     ]
 
@@ -332,8 +332,8 @@ def _order_version(data: Values, received_at: datetime) -> tuple[datetime, int] 
     updated_at = payloads.parse_instant(data.get("updated_at"))
     if updated_at is None or updated_at > received_at + MAX_CLOCK_LEAD:
         return None
-    last = data.get("last_event")
-    steps = [last] if isinstance(last, dict) else data.get("events")
+    last_step = data.get("last_event")
+    steps = [last_step] if isinstance(last_step, dict) else data.get("events")
     numbers = [
         step["id"]
         for step in (steps if isinstance(steps, list) else [])

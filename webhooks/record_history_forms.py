@@ -56,8 +56,8 @@ class MomentForm(forms.Form):
         """Return the chosen moment: that of the stop, else the time; None without either."""
         stop = self.cleaned_data.get("stop")
         if stop is not None and stops:
-            last: SliderStop = stops[min(stop, len(stops) - 1)]
-            return last.at
+            chosen_stop: SliderStop = stops[min(stop, len(stops) - 1)]
+            return chosen_stop.at
         chosen_at: datetime | None = self.cleaned_data.get("at")
         return chosen_at
 

@@ -115,8 +115,8 @@ def _preview_in_transaction(event: Event) -> Preview:
         after = {table: _written_rows(table, event) for table in written}
     except OperationalError:
         transaction.savepoint_rollback(savepoint)
-        words = "it takes too long to try now, or others are writing the same rows"
-        return Preview(vocabulary.term("event.outcome", "failed"), words)
+        reason = "it takes too long to try now, or others are writing the same rows"
+        return Preview(vocabulary.term("event.outcome", "failed"), reason)
     except Exception as error:
         transaction.savepoint_rollback(savepoint)
         reason, path = event_envelope.describe_error(error)
@@ -263,16 +263,16 @@ def replay_in_steps(
     were replayed, and whether any are left.
     """
     ends = time.monotonic() + seconds
-    done = last = 0
+    replayed = last_number = 0
     while numbers := list(
-        events.filter(pk__gt=last).order_by("pk").values_list("pk", flat=True)[:STEP]
+        events.filter(pk__gt=last_number).order_by("pk").values_list("pk", flat=True)[:STEP]
     ):
-        if last and time.monotonic() >= ends:
-            return done, True
+        if last_number and time.monotonic() >= ends:
+            return replayed, True
         before(len(numbers))
-        done += replay(events.filter(pk__in=numbers))
-        last = numbers[-1]
-    return done, False
+        replayed += replay(events.filter(pk__in=numbers))
+        last_number = numbers[-1]
+    return replayed, False
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,14 +152,14 @@ def read_series() -> Iterator[HistogramSeries]:
     # redis-py types the answer for its sync and async clients at once.
     stored: Any = _redis().hgetall(KEY)
     for field, value in stored.items():
-        *key, last = field.decode().split(_SEPARATOR)
+        *key, part = field.decode().split(_SEPARATOR)
         family = HISTOGRAMS.get(key[0])
         if family is None or len(key) != 1 + len(family.labels):
             continue  # written by another release
-        if last == "sum":
+        if part == "sum":
             sums[tuple(key)] = float(value)
-        elif int(last) <= len(family.bounds):
-            counts.setdefault(tuple(key), [0] * (len(family.bounds) + 1))[int(last)] = int(value)
+        elif int(part) <= len(family.bounds):
+            counts.setdefault(tuple(key), [0] * (len(family.bounds) + 1))[int(part)] = int(value)
     for names, buckets in sorted(counts.items()):
         cumulative = [sum(buckets[: place + 1]) for place in range(len(buckets))]
         yield HistogramSeries(HISTOGRAMS[names[0]], names[1:], cumulative, sums.get(names, 0.0))

@@ -86,8 +86,8 @@ def lost_zero_warnings(texts: Iterable[str]) -> dict[str, str]:
     numbers = [text for text in texts if text.isascii() and text.isdigit()]
     widths = Counter(len(text) for text in numbers if text.startswith("0"))
     if not widths and len(numbers) >= _ENOUGH:
-        most = Counter(map(len, numbers)).most_common(1)[0]
-        widths = Counter(dict([most] if 2 * most[1] > len(numbers) else []))
+        width, count = Counter(map(len, numbers)).most_common(1)[0]
+        widths = Counter({width: count} if 2 * count > len(numbers) else {})
     width = max(widths, default=0)
     return {
         text: (

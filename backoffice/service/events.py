@@ -235,15 +235,15 @@ def _unsafe_content(body: bytes) -> tuple[str, str] | None:
     names = 0
     level: list[Any] = [value]
     for _ in range(DEEPEST):
-        inside: list[Any] = []
+        values: list[Any] = []
         for holder in level:
             if type(holder) is dict:
                 names += len(holder)
                 holder = holder.values()
-            inside += [value for value in holder if type(value) not in _HARMLESS]
-        if any(not -_WHOLE <= value < _WHOLE for value in inside if type(value) is int):
+            values += [value for value in holder if type(value) not in _HARMLESS]
+        if any(not -_WHOLE <= value < _WHOLE for value in values if type(value) is int):
             return "$", "Whole number beyond 64 bits"
-        level = [value for value in inside if type(value) is not int]
+        level = [value for value in values if type(value) is not int]
         if not level:
             break
     else:
@@ -259,14 +259,14 @@ def _unsafe_content(body: bytes) -> tuple[str, str] | None:
 
 
 def _has_duplicate_member(body: bytes) -> bool:
-    twice = False
+    is_duplicate = False
 
-    def note(pairs: list[tuple[str, object]]) -> None:
-        nonlocal twice
-        twice = twice or len({name for name, _ in pairs}) < len(pairs)
+    def check_names(pairs: list[tuple[str, object]]) -> None:
+        nonlocal is_duplicate
+        is_duplicate = is_duplicate or len({name for name, _ in pairs}) < len(pairs)
 
-    json.loads(body.decode(), object_pairs_hook=note)
-    return twice
+    json.loads(body.decode(), object_pairs_hook=check_names)
+    return is_duplicate
 
 
 def _words(value: object) -> str:

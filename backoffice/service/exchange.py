@@ -184,12 +184,12 @@ class Exchange:
         reader: Reader[T],
         body: BodyArguments | None = None,
         *,
-        inside: str | None = None,
+        member: str | None = None,
         headers: Mapping[str, str] | None = None,
         seconds: float | None = None,
         **path: object,
     ) -> Record[T]:
-        """Send a write once and return the record of its answer, under ``inside`` or as a whole.
+        """Send a write once and return the record of its answer, under ``member`` or as a whole.
 
         Raises Uncertain when no readable answer arrived: the write may have happened. ``body``
         holds the body arguments of httpx. ``seconds`` sets a longer deadline than that of other
@@ -197,10 +197,10 @@ class Exchange:
         """
         call = self._call(method, route, path, None, body, headers)
         answer = self._json(call, seconds or self._write_deadline)
-        if inside is not None:
-            raw = self._member(call, answer, inside)
+        if member is not None:
+            raw = self._member(call, answer, member)
             if raw is None:
-                raise call.shape_error(answer.response, f"no {inside}")
+                raise call.shape_error(answer.response, f"no {member}")
             answer = Answer(raw, answer.response, answer.asked_at)
         return self._record(call, answer, reader)
 
@@ -211,13 +211,13 @@ class Exchange:
         reader: Reader[T],
         body: BodyArguments,
         *,
-        inside: str,
+        member: str,
         **path: object,
     ) -> Record[T] | None:
         """Send a write like :meth:`send` whose answer may be null instead of the record."""
         call = self._call(method, route, path, None, body)
         answer = self._json(call, self._write_deadline)
-        raw = self._member(call, answer, inside)
+        raw = self._member(call, answer, member)
         if raw is None:
             return None
         return self._record(call, Answer(raw, answer.response, answer.asked_at), reader)

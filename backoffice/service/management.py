@@ -83,7 +83,7 @@ class Management(Calls):
             "/v1/org/{org_id}/lab_account/{env}/{region}/{account_id}",
             LAB_ACCOUNT,
             as_json({"team_id_allowlist": team_ids}),
-            inside="lab_account",
+            member="lab_account",
             account_id=account_id,
         )
 

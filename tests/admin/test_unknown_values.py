@@ -395,4 +395,4 @@ def test_decided_bucket_is_used_for_new_orders() -> None:
     assert record["id"]
     assert vocabulary.order_bucket(NEW_STATUS, "testkit", []) == "result-in"
     term = vocabulary.order_term(NEW_STATUS, "testkit", [])
-    assert (term.label, term.turn, term.known) == ("Beamed up", "us", False)
+    assert (term.label, term.turn) == ("Beamed up", "us")

@@ -61,7 +61,7 @@ def test_normal_with_a_mark_is_not_normal(word: str) -> None:
 
 def test_every_unknown_word_renders_as_not_interpreted() -> None:
     term = vocabulary.term("result.interpretation", "ominous")
-    assert (term.label, term.family, term.known) == ("Not interpreted: ominous", "unknown", False)
+    assert (term.label, term.family) == ("Not interpreted: ominous", "unknown")
     assert vocabulary.term("order.interpretation", "Critical_High").label == "Critical"
     assert canonical("ominous") == "ominous"
     assert not vocabulary.is_known("order.interpretation", "ominous")

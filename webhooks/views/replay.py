@@ -110,12 +110,12 @@ def _replay_chosen(
         lambda count: _record_audit(request, [], count, f"replay of {of}"),
         settings.EVENT_REPLAY_SECONDS,
     )
-    words = f"{done:,} {'event is' if done == 1 else 'events are'} applied again within seconds."
+    message = f"{done:,} {'event is' if done == 1 else 'events are'} applied again within seconds."
     if more:
-        messages.warning(request, f"{words} More are left: replay again to go on.")
+        messages.warning(request, f"{message} More are left: replay again to go on.")
         return redirect(f"{reverse('events:replay')}?{_same_query(form)}")
     if done:
-        messages.success(request, words)
+        messages.success(request, message)
     else:
         messages.info(request, "None was left to be applied again.")
     return redirect("events:list")

@@ -55,50 +55,54 @@ class PersonalParameters:
 
     def _places(self, name: str) -> tuple[str, ...]:
         """Return the places this reader may decrypt; the first one is for encrypting."""
-        everybody = f"words in an address: {self.listing}.{name}"
-        return (f"{everybody}, with names", everybody) if self.by_name else (everybody,)
+        place = f"words in an address: {self.listing}.{name}"
+        return (f"{place}, with names", place) if self.by_name else (place,)
 
 
-def redirect_to_list(request: HttpRequest, address: str, words: PersonalParameters) -> HttpResponse:
+def redirect_to_list(
+    request: HttpRequest, address: str, personal: PersonalParameters
+) -> HttpResponse:
     """Redirect a posted filter form to the list with these filters."""
     data = request.POST.copy()
     data.pop("csrfmiddlewaretoken", None)
-    for name in words.names & data.keys():
+    for name in personal.names & data.keys():
         # A value that looks like a token and cannot be decrypted was typed, and may be personal.
         typed = [value for value in data.getlist(name) if value]
-        tokens = [v if words.open(name, v) else words.seal(name, v) for v in typed]
+        tokens = [v if personal.open(name, v) else personal.seal(name, v) for v in typed]
         data.setlist(name, tokens)
-    query = encrypted_query(data, words).urlencode()
+    query = encrypted_query(data, personal).urlencode()
     return redirect(f"{address}?{query}" if query else address)
 
 
-def encrypt_address(request: HttpRequest, words: PersonalParameters) -> None:
+def encrypt_address(request: HttpRequest, personal: PersonalParameters) -> None:
     """Encrypt the personal parameters of `request.GET`, which the links of a page are made of."""
-    if any(value for name in words.names for value in request.GET.getlist(name)):
-        request.GET = encrypted_query(request.GET, words)  # type: ignore[assignment]
+    if any(value for name in personal.names for value in request.GET.getlist(name)):
+        request.GET = encrypted_query(request.GET, personal)  # type: ignore[assignment]
 
 
-def encrypted_query(query: QueryDict, words: PersonalParameters) -> QueryDict:
+def encrypted_query(query: QueryDict, personal: PersonalParameters) -> QueryDict:
     """Return a query with encrypted personal text and without empty values."""
     encrypted = QueryDict(mutable=True)
     for name, values in query.lists():
         present = [value for value in values if value]
-        if name in words.names:
-            present = [v if is_encrypted_token(v) else words.seal(name, v) for v in present]
+        if name in personal.names:
+            present = [v if is_encrypted_token(v) else personal.seal(name, v) for v in present]
         if present:
             encrypted.setlist(name, present)
     return encrypted
 
 
-def decrypted_query(query: QueryDict, words: PersonalParameters) -> QueryDict:
+def decrypted_query(query: QueryDict, personal: PersonalParameters) -> QueryDict:
     """Return a query with its personal text decrypted. Raises BadRequest when that fails."""
-    encrypted = [name for name in words.names if any(map(is_encrypted_token, query.getlist(name)))]
+    encrypted = [
+        name for name in personal.names if any(map(is_encrypted_token, query.getlist(name)))
+    ]
     if not encrypted:
         return query
     decrypted = query.copy()
     for name in encrypted:
         decrypted.setlist(
-            name, [_decrypted_value(words, name, value) for value in query.getlist(name)]
+            name, [_decrypted_value(personal, name, value) for value in query.getlist(name)]
         )
     return decrypted
 
@@ -119,10 +123,10 @@ def _packed(value: str) -> bytes | None:
     return content if len(content) > MIN_LENGTH and cipher.is_encrypted(content) else None
 
 
-def _decrypted_value(words: PersonalParameters, name: str, value: str) -> str:
+def _decrypted_value(personal: PersonalParameters, name: str, value: str) -> str:
     if not is_encrypted_token(value):
         return value
-    text = words.open(name, value)
+    text = personal.open(name, value)
     if text is None:
         raise BadRequest(
             "The words in this address cannot be read: part of it is missing or was changed, your "

@@ -80,8 +80,8 @@ def term(vocabulary: str, value: str | None) -> Term:
     item = item or decisions.term(vocabulary, value)
     if item is None and vocabulary in interpretations.VOCABULARIES:
         label = f"{terms['unknown'].label}: {value}"
-        return Term(value, label, UNKNOWN, GLYPHS[UNKNOWN], known=False)
-    return item or Term(value, value, UNKNOWN, GLYPHS[UNKNOWN], known=False)
+        return Term(value, label, UNKNOWN, GLYPHS[UNKNOWN])
+    return item or Term(value, value, UNKNOWN, GLYPHS[UNKNOWN])
 
 
 def is_known(vocabulary: str, value: str | None) -> bool:

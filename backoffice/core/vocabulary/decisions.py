@@ -83,5 +83,4 @@ def build_term(value: str, bucket: str, label: str) -> Term:
         GLYPHS.get(bucket, ""),
         turn=TURNS.get(bucket, ""),
         quiet_after=_AT_ONCE if bucket == NEEDS_ACTION else None,
-        known=False,
     )

@@ -59,7 +59,6 @@ class Term:
     turn: str = ""
     note: str = ""
     quiet_after: timedelta | None = None
-    known: bool = True
 
 
 def build_terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[str, Term]:

@@ -114,7 +114,7 @@ class OrderCalls(Calls):
             self._create_path,
             ORDER,
             as_json({**as_json(order)["json"], **(extra or {})}),
-            inside="order",
+            member="order",
             headers=idempotency_headers(idempotency_key, no_cache),
         )
 
@@ -124,7 +124,7 @@ class OrderCalls(Calls):
         There is no idempotency key: ``sample_id`` is unique, and the service refuses one that is in
         use.
         """
-        return self._call.send("POST", "/v3/order/import", ORDER, as_json(order), inside="order")
+        return self._call.send("POST", "/v3/order/import", ORDER, as_json(order), member="order")
 
     def cancel(
         self, order_id: UUID | str, extra: Mapping[str, str] | None = None
@@ -137,7 +137,7 @@ class OrderCalls(Calls):
         """
         path = "/v3/order/{order_id}/cancel"
         body = as_json(extra) if extra else None
-        return self._call.send("POST", path, ORDER, body, inside="order", order_id=order_id)
+        return self._call.send("POST", path, ORDER, body, member="order", order_id=order_id)
 
     def change_activation(
         self, order_id: UUID | str, activate_by: date | None
@@ -146,13 +146,13 @@ class OrderCalls(Calls):
         body = {"activate_by": activate_by}
         path = "/v3/order/{order_id}"
         return self._call.send(
-            "PATCH", path, ORDER, as_json(body), inside="order", order_id=order_id
+            "PATCH", path, ORDER, as_json(body), member="order", order_id=order_id
         )
 
     def draw_completed(self, order_id: UUID | str) -> Record[OrderPayload]:
         """Record that the sample of an on-site collection was drawn."""
         path = "/v3/order/{order_id}/draw_completed"
-        return self._call.send("PATCH", path, ORDER, inside="order", order_id=order_id)
+        return self._call.send("PATCH", path, ORDER, member="order", order_id=order_id)
 
     def communication_settings(self, order_id: UUID | str) -> Record[CommunicationSettings]:
         """Return whether the patient gets text messages about this order (orders.md 1)."""
