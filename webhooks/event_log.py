@@ -204,7 +204,7 @@ def group_types(counts: dict[str, Count]) -> list[EventTypeGroup]:
     for name, count in counts.items():
         groups.setdefault(".".join(name.split(".")[:2]), []).append((name, count))
     return [
-        EventTypeGroup(prefix, group_words(prefix), _sum([count for _, count in types]), types)
+        EventTypeGroup(prefix, group_label(prefix), _sum([count for _, count in types]), types)
         for prefix, types in groups.items()
     ]
 
@@ -247,12 +247,12 @@ _WHOLE_TYPES: Final = {
 _VERBS: Final = {"created": "new", "updated": "changed", "error": "broken", "changed": "changed"}
 
 
-def group_words(prefix: str) -> str:
+def group_label(prefix: str) -> str:
     """Return the label for the first two words of a type; these words if they are unknown."""
     return _GROUPS.get(prefix, prefix)
 
 
-def type_words(event_type: str) -> str:
+def type_label(event_type: str) -> str:
     """Return a label for a type, such as `Order changed` or `Heart rate, new`."""
     if event_type in _WHOLE_TYPES:
         return _WHOLE_TYPES[event_type]

@@ -68,7 +68,7 @@ def _row(event: Event, person: Patient | None) -> EventRow:
     body = _listed_body(event) if "body" in event.get_deferred_fields() else event.body
     return EventRow(
         event=event,
-        type_label=event_log.type_words(event.event_type),
+        type_label=event_log.type_label(event.event_type),
         name=person.full_name if person else "",
         happened_at=payloads.happened_at(body),
         term=outcome_term(event),

@@ -233,7 +233,7 @@ def count_by_reason(events: EventQuerySet) -> list[dict[str, object]]:
     first = Event.objects.filter(pk__in=events.order_by("pk").values("pk")[:COUNT_CAP])
     counts = first.values("event_type", "reason").annotate(count=Count("pk"))
     return [
-        {**group, "words": event_log.type_words(group["event_type"])}
+        {**group, "words": event_log.type_label(group["event_type"])}
         for group in counts.order_by("-count", "event_type", "reason")[:MAX_GROUPS]
     ]
 

@@ -207,17 +207,17 @@ def record_call(operation: str, outcome: str, seconds: float) -> None:
 
 
 @task_prerun.connect
-def _task_began(task: Any, **_: Any) -> None:
+def _start_timer(task: Any, **_: Any) -> None:
     task.request.began = time.perf_counter()
 
 
 @task_postrun.connect
-def _task_ended(task: Any, state: str | None = None, **_: Any) -> None:
+def _record_task(task: Any, state: str | None = None, **_: Any) -> None:
     began = getattr(task.request, "began", None)
     if began is not None:
         _counters.add(TASKS, (task.name, (state or "lost").lower()), time.perf_counter() - began)
 
 
 @worker_process_shutdown.connect
-def _worker_ended(**_: Any) -> None:
+def _flush_at_shutdown(**_: Any) -> None:
     flush()

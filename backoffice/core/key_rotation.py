@@ -97,7 +97,7 @@ class EncryptedColumn:
         return [row[0] for row in rows]
 
     def _rows(self, keys: list[RowKey]) -> list[models.Model]:
-        names = {self.model._meta.pk.name, self.field.bound.name, self.field.name}
+        names = {self.model._meta.pk.name, self.field.binding_field.name, self.field.name}
         rows = self.model._default_manager.order_by("pk").only(*names).filter(pk__in=keys)
         return list(rows.select_for_update(skip_locked=True, of=("self",), no_key=True))
 
@@ -108,15 +108,15 @@ class EncryptedColumn:
         value = row.__dict__[self.field.attname]
         if not value:
             return None
-        bound = getattr(row, self.field.bound.attname)
+        binding_value = getattr(row, self.field.binding_field.attname)
         if isinstance(value, EncryptedToken | EncryptedBlob):
             if cipher.key_id_of(value) == cipher.current_key_id():
                 return None
             try:
-                value = self.field.decrypted(value, bound)
+                value = self.field.decrypted_value(value, binding_value)
             except cipher.DecryptionError:
                 return None
-        return self.field.stored(value, bound), row.pk
+        return self.field.stored_value(value, binding_value), row.pk
 
     def _write(self, changed: list[tuple[EncryptedToken | EncryptedBlob, RowKey]]) -> None:
         table, column = self.model._meta.db_table, self.field.column

@@ -91,7 +91,9 @@ def build_rows(
         check_datetime_range((row,), table.datetime_columns)
         unknown.count(row)
         for field in table.encrypted_columns:
-            row[field.attname] = field.stored(row[field.attname], row[field.bound.attname])
+            row[field.attname] = field.stored_value(
+                row[field.attname], row[field.binding_field.attname]
+            )
         for children, rows_of_table in zip(table.children, child_rows, strict=False):
             rows_of_table += _child_rows(children, record, dropped_fields)
         for_each_row(record)

@@ -96,14 +96,14 @@ def deliver(kinds: Sequence[type[Command]], seconds: float = 20) -> int:
 
 def _deliver(claim: CommandClaim) -> None:
     try:
-        _work(claim)
+        _process(claim)
     except BaseException as error:
         _handle_fault(claim, error)
         if isinstance(error, SoftTimeLimitExceeded) or not isinstance(error, Exception):
             raise
 
 
-def _work(claim: CommandClaim) -> None:
+def _process(claim: CommandClaim) -> None:
     row = claim.row
     if encrypted_fields.is_unreadable(row, "payload"):
         logger.error("the contents of command %s cannot be opened with FIELD_KEYS", row.pk)
@@ -169,7 +169,7 @@ def _send(claim: CommandClaim) -> None:
     # Set the deadline before the state "sending" is written: a worker that is paused from here on
     # sends nothing when it continues after its lease.
     ends = time.monotonic() + settings.OUTBOX_SEND_SECONDS
-    if not _begin(claim):
+    if not _mark_sending(claim):
         logger.warning("another worker took over a command before it was sent")
         return
     row.refresh_from_db()
@@ -181,10 +181,10 @@ def _send(claim: CommandClaim) -> None:
             _handle_send_error(claim, error)
         else:
             attempt.record("answered", None)
-            _done(claim, answer, "answer")
+            _complete(claim, answer, "answer")
 
 
-def _begin(claim: CommandClaim) -> bool:
+def _mark_sending(claim: CommandClaim) -> bool:
     """Set the state "sending" before the first byte is sent; return False if the lease is lost."""
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
@@ -246,7 +246,7 @@ def _refuse(claim: CommandClaim, message: str, *, look: bool, **refusal: object)
                 _look_up_after_refusal(claim, message, **refusal)
                 return
     if isinstance(settlement, Confirmed):
-        _done(claim, settlement.answer, "look-up")
+        _complete(claim, settlement.answer, "look-up")
     elif not row.doubted:
         _close(claim, State.REFUSED, refusal=message, **refusal)
     elif isinstance(settlement, Disproved):
@@ -279,7 +279,7 @@ def _settle(claim: CommandClaim) -> None:
             return
         attempt.record(settlement.outcome, None)
     if isinstance(settlement, Confirmed):
-        _done(claim, settlement.answer, "look-up")
+        _complete(claim, settlement.answer, "look-up")
     elif not _is_final(claim):
         _schedule_lookup(claim)
     elif row.refusal and not row.doubted:
@@ -335,7 +335,7 @@ def _new_key(claim: CommandClaim) -> dict[str, object]:
     return {}
 
 
-def _done(claim: CommandClaim, answer: Any, confirmed_by: str) -> None:
+def _complete(claim: CommandClaim, answer: Any, confirmed_by: str) -> None:
     """Apply the answer and close the row, together."""
     with transaction.atomic(durable=True):
         row = CommandRecord.objects.select_for_update().get(pk=claim.row.pk)
@@ -407,7 +407,7 @@ def _look_up_ended(claim: CommandClaim) -> None:
     except errors.ServiceError:
         settlement = None
     if isinstance(settlement, Confirmed):
-        _done(claim, settlement.answer, "look-up")
+        _complete(claim, settlement.answer, "look-up")
     _schedule_ended_lookup(claim)
 
 

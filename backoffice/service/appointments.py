@@ -21,8 +21,8 @@ from backoffice.service.payload import (
     Record,
     RecordPage,
     RequestBody,
-    day,
     either,
+    parse_day,
 )
 from backoffice.service.wire import Query
 
@@ -134,7 +134,7 @@ class DaySlots(Payload):
 
     @property
     def date(self) -> date | None:
-        return day(self.date_sent)
+        return parse_day(self.date_sent)
 
 
 class Availability(Payload):

@@ -222,7 +222,7 @@ class Exchange:
             return None
         return self._record(call, Answer(raw, answer.response, answer.asked_at), reader)
 
-    def act(
+    def send_without_record(
         self,
         method: str,
         route: str,
@@ -315,7 +315,7 @@ class Exchange:
         budget = self._budget(self._deadline)
         call = self._call("GET", route, path, query, accept="application/pdf")
 
-        def keep_open(response: httpx.Response, asked_at: datetime) -> Document:
+        def open_document(response: httpx.Response, asked_at: datetime) -> Document:
             kind = wire.content_type(response)
             if kind != "application/pdf":
                 raise call.unusable_error(response, "not a PDF")
@@ -328,7 +328,7 @@ class Exchange:
                 asked_at,
             )
 
-        response, document = self._send_with_retries(call, budget, keep_open)
+        response, document = self._send_with_retries(call, budget, open_document)
         try:
             yield document
         finally:
@@ -374,7 +374,7 @@ class Exchange:
             method=method,
             route=route,
             url=self._base + wire.fill_route(route, {**self._path_parts, **path}),
-            query=wire.pairs(query or {}),
+            query=wire.query_pairs(query or {}),
             accept=accept,
             reads=reads or method == "GET",
             body=body or BodyArguments(),
@@ -470,7 +470,7 @@ class Exchange:
             if not 300 <= response.status_code < 400:
                 return asked_at, response
             response.close()
-            target = wire.slash_only(request.url, response.headers.get("location", ""))
+            target = wire.slash_redirect_target(request.url, response.headers.get("location", ""))
             if hop or target is None or call.method != "GET":
                 break
             url = target

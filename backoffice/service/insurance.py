@@ -9,7 +9,15 @@ from uuid import UUID
 from msgspec import field
 
 from backoffice.service.exchange import Calls, as_json
-from backoffice.service.payload import Payload, Reader, Record, RecordPage, RequestBody, day, either
+from backoffice.service.payload import (
+    Payload,
+    Reader,
+    Record,
+    RecordPage,
+    RequestBody,
+    either,
+    parse_day,
+)
 from backoffice.service.users import Address, Guarantor, NewAddress, NewGuarantor
 
 
@@ -26,7 +34,7 @@ class InsuredPerson(Payload):
 
     @property
     def dob(self) -> date | None:
-        return day(self.dob_sent)
+        return parse_day(self.dob_sent)
 
 
 class Company(Payload):

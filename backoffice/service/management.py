@@ -147,9 +147,11 @@ class Management(Calls):
 
     def delete_webhook(self, team_id: UUID | str, webhook_id: str) -> None:
         """Delete an endpoint, with its undelivered events."""
-        self._call.act("DELETE", _ENDPOINT, team_id=team_id, webhook_id=webhook_id)
+        self._call.send_without_record("DELETE", _ENDPOINT, team_id=team_id, webhook_id=webhook_id)
 
     def rotate_webhook_secret(self, team_id: UUID | str, webhook_id: str) -> None:
         """Replace the secret of an endpoint with one that the service creates."""
         path = f"{_ENDPOINT}/secret/rotate"
-        self._call.act("POST", path, as_json({"key": None}), team_id=team_id, webhook_id=webhook_id)
+        self._call.send_without_record(
+            "POST", path, as_json({"key": None}), team_id=team_id, webhook_id=webhook_id
+        )

@@ -205,7 +205,7 @@ def explain(error: Exception) -> tuple[str, str]:
     return path.rstrip("`") or "$", text
 
 
-def day(text: str | None) -> date | None:
+def parse_day(text: str | None) -> date | None:
     """Return the date part of a date or date-time; None without one (differences.md 16)."""
     if not text:
         return None

@@ -11,7 +11,7 @@ from msgspec import field
 from backoffice.service.exchange import Calls, as_json
 from backoffice.service.field_by_field import NULL
 from backoffice.service.orders import ORDER, OrderPayload
-from backoffice.service.payload import Instant, Payload, Reader, Record, RecordPage, Word, day
+from backoffice.service.payload import Instant, Payload, Reader, Record, RecordPage, Word, parse_day
 from backoffice.service.wire import Query
 
 
@@ -25,7 +25,7 @@ class ReviewedPatient(Payload):
 
     @property
     def dob(self) -> date | None:
-        return day(self.dob_sent)
+        return parse_day(self.dob_sent)
 
 
 class ReviewedLab(Payload):

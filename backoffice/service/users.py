@@ -23,8 +23,8 @@ from backoffice.service.payload import (
     RecordPage,
     RequestBody,
     Unreadable,
-    day,
     either,
+    parse_day,
 )
 
 
@@ -63,7 +63,7 @@ class FallbackBirthDate(Payload):
 
     @property
     def value(self) -> date | None:
-        return day(self.value_sent)
+        return parse_day(self.value_sent)
 
 
 class UserPayload(Payload):
@@ -129,7 +129,7 @@ class UserInfo(Payload):
 
     @property
     def dob(self) -> date | None:
-        return day(self.dob_sent)
+        return parse_day(self.dob_sent)
 
 
 class Scopes(Payload):
@@ -327,7 +327,9 @@ class UserCalls(Calls):
 
         The service answers without a body: read the user to see the effect.
         """
-        self._call.act("PATCH", "/v2/user/{user_id}", as_json(change), user_id=user_id)
+        self._call.send_without_record(
+            "PATCH", "/v2/user/{user_id}", as_json(change), user_id=user_id
+        )
 
     def update_info(
         self, user_id: UUID | str, info: NewUserInfo | Mapping[str, object]
@@ -343,7 +345,7 @@ class UserCalls(Calls):
         nothing: read the connections again.
         """
         path = "/v2/user/{user_id}/{provider}"
-        self._call.act("DELETE", path, user_id=user_id, provider=provider)
+        self._call.send_without_record("DELETE", path, user_id=user_id, provider=provider)
 
     def create_link(
         self, user_id: UUID | str, provider: str | None = None

@@ -160,7 +160,7 @@ def is_utf8(body: bytes) -> bool:
     return True
 
 
-def slash_only(url: httpx.URL, location: str) -> str | None:
+def slash_redirect_target(url: httpx.URL, location: str) -> str | None:
     """Return the URL with or without its final slash, if the redirect changes nothing else."""
     try:
         target = url.join(location)
@@ -192,7 +192,7 @@ def fill_route(route: str, values: Mapping[str, object]) -> str:
     return re.sub(r"\{(\w+)\}", put, route)
 
 
-def pairs(query: Query) -> Pairs:
+def query_pairs(query: Query) -> Pairs:
     pairs: Pairs = []
     for name, value in query.items():
         if value is None or isinstance(value, (str, float, int, UUID, date)):

@@ -48,7 +48,7 @@ class WrittenTime:
     day: date | None = None
 
     @classmethod
-    def of_instant(cls, moment: datetime) -> WrittenTime:
+    def from_instant(cls, moment: datetime) -> WrittenTime:
         """Return a time that has an offset, or that comes from our clock."""
         return cls(moment.isoformat(), Precision.INSTANT, moment, None, moment.date())
 

@@ -232,7 +232,7 @@ def _process_batches(
                 is_over = bool(batch.checkpoint) and (is_late or shutdown.is_requested())
                 is_due = time.monotonic() - written_at > CHECKPOINT_SECONDS
                 if has_changes or is_over or is_due or next_batch is None:
-                    _advance(run, batch, counts)
+                    _save_progress(run, batch, counts)
                     written_at = time.monotonic()
             progress(run)
             if error is not None:
@@ -325,7 +325,7 @@ class _RunCounts:
         setattr(run, name, getattr(run, name) + count)
 
 
-def _advance(run: SyncRun, batch: Batch[T], counts: _RunCounts) -> None:
+def _save_progress(run: SyncRun, batch: Batch[T], counts: _RunCounts) -> None:
     run.total = batch.total if batch.total is not None else run.total
     clocks.set_server_date(run, batch.clock)
     run.checkpoint = {**run.checkpoint, **batch.checkpoint}

@@ -327,7 +327,7 @@ def test_navigation_counts_failed_events(client: Client, admin: User) -> None:
     ],
 )
 def test_event_types_have_labels(event_type: str, words: str) -> None:
-    assert event_log.type_words(event_type) == words
+    assert event_log.type_label(event_type) == words
 
 
 def test_event_with_non_json_body_is_listed(client: Client, admin: User) -> None:

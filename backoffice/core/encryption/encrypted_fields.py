@@ -49,8 +49,8 @@ class _DecryptingAttribute(DeferredAttribute):
         if not isinstance(value, EncryptedToken | EncryptedBlob):
             return value
         field = self.field
-        decrypted = field.value_or_unreadable(value, getattr(instance, field.bound.attname))
-        if decrypted != field.unreadable():
+        decrypted = field.value_or_unreadable(value, getattr(instance, field.binding_field.attname))
+        if decrypted != field.unreadable_value():
             instance.__dict__[field.attname] = decrypted
         return decrypted
 
@@ -82,58 +82,60 @@ class EncryptedField(models.Field):  # type: ignore[type-arg]
     def place_name(self) -> str:
         return f"{self.model._meta.db_table}.{self.column}"
 
-    def place_of(self, bound: object) -> str:
+    def place_of(self, binding_value: object) -> str:
         """Return the place of the row with this primary key, or this value of the `by` column."""
-        return f"{self.place_name()}:{bound}"
+        return f"{self.place_name()}:{self.binding_field.to_python(binding_value)}"
 
     @cached_property
-    def bound(self) -> Any:
+    def binding_field(self) -> Any:
         """The field whose value binds this one to its row."""
         meta = self.model._meta
         return meta.pk if self.by == "pk" else meta.get_field(self.by)
 
-    def value_or_unreadable(self, value: Any, bound: object) -> Any:
-        """Return a value of the row `bound`, decrypted; `unreadable()` when that fails."""
+    def value_or_unreadable(self, value: Any, binding_value: object) -> Any:
+        """Return a decrypted value of this row; `unreadable_value()` when that fails."""
         if not isinstance(value, EncryptedToken | EncryptedBlob):
             return value
         try:
-            return self.decrypted(value, bound)
+            return self.decrypted_value(value, binding_value)
         except cipher.DecryptionError as error:
             logger.warning("a value of %s cannot be read: %s", self.place_name(), error)
-            return self.unreadable()
+            return self.unreadable_value()
 
-    def decrypted(self, value: EncryptedToken | EncryptedBlob, bound: object) -> Any:
-        """Decrypt a value of the row `bound`. Raises DecryptionError."""
-        return self.python(self.open(value, self.place_of(self.bound.to_python(bound))))
+    def decrypted_value(self, value: EncryptedToken | EncryptedBlob, binding_value: object) -> Any:
+        """Decrypt a value of the row with `binding_value`. Raises DecryptionError."""
+        return self.from_plaintext(self.decrypt(value, self.place_of(binding_value)))
 
-    def stored(self, value: Any, bound: object) -> Any:
-        """Return a value as it is stored in the row `bound`."""
+    def stored_value(self, value: Any, binding_value: object) -> Any:
+        """Return a value as it is stored in the row with `binding_value`."""
         if isinstance(value, EncryptedToken | EncryptedBlob) or not value:
             return value
-        if bound is None:
+        if binding_value is None:
             raise TypeError(f"{self.place_name()} is encrypted for its row, which has no key yet.")
-        return self.seal(self.plain(value), self.place_of(self.bound.to_python(bound)))
+        return self.encrypt(self.to_plaintext(value), self.place_of(binding_value))
 
     def pre_save(self, row: models.Model, add: bool) -> Any:
-        return self.stored(row.__dict__.get(self.attname), getattr(row, self.bound.attname))
+        return self.stored_value(
+            row.__dict__.get(self.attname), getattr(row, self.binding_field.attname)
+        )
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         raise NotImplementedError
 
-    def plain(self, value: Any) -> Any:
+    def to_plaintext(self, value: Any) -> Any:
         """Return the plaintext of a Python value."""
         return value
 
-    def python(self, plain: Any) -> Any:
-        return plain
+    def from_plaintext(self, plaintext: Any) -> Any:
+        return plaintext
 
-    def seal(self, plain: Any, place: str) -> EncryptedToken | EncryptedBlob:
-        return EncryptedToken(cipher.encrypt(plain, place))
+    def encrypt(self, plaintext: Any, place: str) -> EncryptedToken | EncryptedBlob:
+        return EncryptedToken(cipher.encrypt(plaintext, place))
 
-    def open(self, value: Any, place: str) -> Any:
+    def decrypt(self, value: Any, place: str) -> Any:
         return cipher.decrypt(value, place)
 
-    def unreadable(self) -> Any:
+    def unreadable_value(self) -> Any:
         return UNREADABLE
 
     def get_prep_value(self, value: Any) -> Any:
@@ -146,7 +148,11 @@ class EncryptedTextField(EncryptedField, models.TextField):  # type: ignore[type
     """Text, encrypted as text."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
-        return EncryptedToken(value) if value and cipher.is_encrypted(value) else self.python(value)
+        return (
+            EncryptedToken(value)
+            if value and cipher.is_encrypted(value)
+            else self.from_plaintext(value)
+        )
 
 
 class EncryptedDateField(EncryptedTextField):
@@ -155,13 +161,13 @@ class EncryptedDateField(EncryptedTextField):
     _pyi_private_set_type: date | None  # type: ignore[assignment]
     _pyi_private_get_type: date  # type: ignore[assignment]
 
-    def plain(self, value: date) -> str:
+    def to_plaintext(self, value: date) -> str:
         return value.isoformat()
 
-    def python(self, plain: str | None) -> date | None:
-        return date.fromisoformat(plain) if plain else None
+    def from_plaintext(self, plaintext: str | None) -> date | None:
+        return date.fromisoformat(plaintext) if plaintext else None
 
-    def unreadable(self) -> None:
+    def unreadable_value(self) -> None:
         return None
 
 
@@ -173,13 +179,13 @@ class EncryptedJSONField(EncryptedField, models.JSONField):
         is_token = isinstance(stored, str) and cipher.is_encrypted(stored)
         return EncryptedToken(stored) if is_token else stored
 
-    def plain(self, value: Any) -> str:
+    def to_plaintext(self, value: Any) -> str:
         return json.dumps(value)
 
-    def python(self, plain: str) -> Any:
-        return json.loads(plain)
+    def from_plaintext(self, plaintext: str) -> Any:
+        return json.loads(plaintext)
 
-    def unreadable(self) -> dict[str, object]:
+    def unreadable_value(self) -> dict[str, object]:
         return {}
 
 
@@ -192,16 +198,16 @@ class EncryptedBinaryField(EncryptedField, models.BinaryField):  # type: ignore[
         stored = bytes(value)
         return EncryptedBlob(stored) if cipher.is_encrypted(stored) else stored
 
-    def plain(self, value: Any) -> bytes:
+    def to_plaintext(self, value: Any) -> bytes:
         return bytes(value)
 
-    def seal(self, plain: bytes, place: str) -> EncryptedBlob:
-        return EncryptedBlob(cipher.encrypt_bytes(plain, place))
+    def encrypt(self, plaintext: bytes, place: str) -> EncryptedBlob:
+        return EncryptedBlob(cipher.encrypt_bytes(plaintext, place))
 
-    def open(self, value: bytes, place: str) -> bytes:
+    def decrypt(self, value: bytes, place: str) -> bytes:
         return cipher.decrypt_bytes(value, place)
 
-    def unreadable(self) -> bytes:
+    def unreadable_value(self) -> bytes:
         return UNREADABLE.encode()
 
 

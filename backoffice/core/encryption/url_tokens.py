@@ -39,13 +39,13 @@ class PersonalParameters:
     names: frozenset[str] = frozenset()
     by_name: bool = True
 
-    def seal(self, name: str, value: str) -> str:
+    def encrypt(self, name: str, value: str) -> str:
         packed = cipher.encrypt_bytes(value.encode("utf-8", "replace"), self._places(name)[0])
         return PREFIX + urlsafe_b64encode(packed).decode().rstrip("=")
 
-    def open(self, name: str, value: str) -> str | None:
+    def decrypt(self, name: str, value: str) -> str | None:
         """Return the text of a token; None when it is not a token, or not for this reader."""
-        packed = _packed(value)
+        packed = _unpacked_token(value)
         if packed is None:
             return None
         for place in self._places(name):
@@ -68,7 +68,7 @@ def redirect_to_list(
     for name in personal.names & data.keys():
         # A value that looks like a token and cannot be decrypted was typed, and may be personal.
         typed = [value for value in data.getlist(name) if value]
-        tokens = [v if personal.open(name, v) else personal.seal(name, v) for v in typed]
+        tokens = [v if personal.decrypt(name, v) else personal.encrypt(name, v) for v in typed]
         data.setlist(name, tokens)
     query = encrypted_query(data, personal).urlencode()
     return redirect(f"{address}?{query}" if query else address)
@@ -86,7 +86,7 @@ def encrypted_query(query: QueryDict, personal: PersonalParameters) -> QueryDict
     for name, values in query.lists():
         present = [value for value in values if value]
         if name in personal.names:
-            present = [v if is_encrypted_token(v) else personal.seal(name, v) for v in present]
+            present = [v if is_encrypted_token(v) else personal.encrypt(name, v) for v in present]
         if present:
             encrypted.setlist(name, present)
     return encrypted
@@ -109,10 +109,10 @@ def decrypted_query(query: QueryDict, personal: PersonalParameters) -> QueryDict
 
 def is_encrypted_token(value: str) -> bool:
     """Return whether a value has the form of a token; typed text may begin with `~`, too."""
-    return _packed(value) is not None
+    return _unpacked_token(value) is not None
 
 
-def _packed(value: str) -> bytes | None:
+def _unpacked_token(value: str) -> bytes | None:
     if not value.startswith(PREFIX):
         return None
     packed = value.removeprefix(PREFIX)
@@ -126,7 +126,7 @@ def _packed(value: str) -> bytes | None:
 def _decrypted_value(personal: PersonalParameters, name: str, value: str) -> str:
     if not is_encrypted_token(value):
         return value
-    text = personal.open(name, value)
+    text = personal.decrypt(name, value)
     if text is None:
         raise BadRequest(
             "The words in this address cannot be read: part of it is missing or was changed, your "

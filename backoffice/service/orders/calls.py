@@ -179,7 +179,7 @@ class OrderCalls(Calls):
         It moves to ``final_status`` (dotted) or to the end of its successful path. The unit of
         ``delay`` is not documented.
         """
-        self._call.act(
+        self._call.send_without_record(
             "POST",
             "/v3/order/{order_id}/test",
             None if flags is None else as_json(flags),

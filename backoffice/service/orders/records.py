@@ -16,7 +16,7 @@ from msgspec import field
 
 from backoffice.service.field_by_field import NULL
 from backoffice.service.labs import LabPayload, MarkerPayload, PhysicianPayload
-from backoffice.service.payload import Instant, Payload, Reader, Word, day, either
+from backoffice.service.payload import Instant, Payload, Reader, Word, either, parse_day
 from backoffice.service.users import Guarantor
 
 _SAME_STATUS = {"testkit_registered": "registered"}
@@ -96,7 +96,7 @@ class PatientDetails(Payload):
     @property
     def dob(self) -> date | None:
         """Return the date part of a value sent as date or date-time (differences.md 16)."""
-        return day(self.dob_sent)
+        return parse_day(self.dob_sent)
 
 
 class OrderLabTest(Payload):

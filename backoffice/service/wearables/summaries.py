@@ -13,7 +13,7 @@ from uuid import UUID
 
 from msgspec import field
 
-from backoffice.service.payload import Instant, Payload, Reader, day
+from backoffice.service.payload import Instant, Payload, Reader, parse_day
 from backoffice.service.wearables.source import SourcePayload
 
 
@@ -53,7 +53,7 @@ class DailySummary(SummaryPayload):
 
     @property
     def calendar_date(self) -> date | None:
-        return self.calendar_date_sent or day(self.date_sent)
+        return self.calendar_date_sent or parse_day(self.date_sent)
 
 
 class HeartRate(Payload):
@@ -276,7 +276,7 @@ class Profile(SummaryPayload):
 
     @property
     def birth_date(self) -> date | None:
-        return day(self.birth_date_sent)
+        return parse_day(self.birth_date_sent)
 
 
 class CycleEntry(Payload):
@@ -293,7 +293,7 @@ class CycleEntry(Payload):
 
     @property
     def date(self) -> date | None:
-        return day(self.date_sent)
+        return parse_day(self.date_sent)
 
 
 class MenstrualCycle(SourcedSummary):
