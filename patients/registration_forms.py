@@ -21,7 +21,7 @@ from django.utils import timezone
 from backoffice.pages.form_fields import choices_of
 from backoffice.service.insurance import NewPayor
 from backoffice.service.json_text import JsonObject
-from backoffice.service.payload import day
+from backoffice.service.payload import parse_day
 from backoffice.service.users import NewAddress, NewUserInfo
 from patients.address_choices import US
 from patients.commands import InsuranceRequest
@@ -139,7 +139,7 @@ class PersonForm(BlockForm):
         except ValueError:
             values = {}
         before = values if isinstance(values, dict) else {}
-        dates = {"dob": day(str(before["dob"]))} if before.get("dob") else {}
+        dates = {"dob": parse_day(str(before["dob"]))} if before.get("dob") else {}
         return {**self.stored, **before, **dates}
 
     def _typed_text(self, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -127,7 +127,7 @@ class Command(msgspec.Struct, kw_only=True):
         """Return the id of the patient it is about."""
         return None
 
-    def difference(self) -> tuple[dict[str, object], dict[str, object]]:
+    def difference(self) -> tuple[Mapping[str, object], Mapping[str, object]]:
         """Return the changed values, before and after, for the audit.
 
         Both are empty if the command makes something new, or the person did not see the old values.

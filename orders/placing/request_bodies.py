@@ -38,7 +38,7 @@ def create_command(order_request: OrderRequest) -> CreateOrder:
         icd_codes=order_request.icd_codes or None,
         activate_by=order_request.date_value("activate_by"),
         aoe_answers=[
-            AoeAnswered(
+            AoeResponse(
                 marker_id=question.marker_id, question_id=question.question_id, answer=answer
             )
             for question in order_request.questions
