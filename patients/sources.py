@@ -81,10 +81,10 @@ def sources_of(
         patient.historical_pulls.model,
         "user_id = %s ORDER BY provider, resource",
         [patient.pk],
-        but=AS_RECEIVED,
+        exclude=AS_RECEIVED,
     ):
         pulls.setdefault(pull.provider, []).append(pull)
-    connections = where(Connection, "user_id = %s ORDER BY name", [patient.pk], but=AS_RECEIVED)
+    connections = where(Connection, "user_id = %s ORDER BY name", [patient.pk], exclude=AS_RECEIVED)
     sources = [
         ConnectedSourceRow(row.slug, row.name, row, pulls.pop(row.slug, [])) for row in connections
     ]

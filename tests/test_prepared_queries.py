@@ -59,7 +59,7 @@ def test_rows_are_read_by_key_with_requested_columns() -> None:
     found = prepared_queries.by_key(Insurance, [*keys, uuid4()], ("member_id",))
     assert found.keys() == set(keys)
     assert found[keys[0]].member_id == "M-1" and "record" in found[keys[0]].get_deferred_fields()
-    rest = prepared_queries.by_key(Insurance, keys[:1], but=("record",))[keys[0]]
+    rest = prepared_queries.by_key(Insurance, keys[:1], exclude=("record",))[keys[0]]
     assert rest.get_deferred_fields() == {"record"}
     assert prepared_queries.by_key(Insurance, []) == {}
     assert len(prepared_queries.where(Insurance, "is_primary ORDER BY id", [])) == len(keys)

@@ -22,7 +22,7 @@ from django.db.models import Field, Model
 Row = TypeVar("Row", bound=Model)
 Key = TypeVar("Key")
 Names = tuple[str, ...]
-_cursor: Any = ServerBindingCursor
+_cursor: Any = ServerBindingCursor  # The stubs do not know that it is a psycopg cursor.
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def prepared() -> Iterator[None]:
         return
     connection.close_if_health_check_failed()
     connection.ensure_connection()
-    driver: Any = connection.connection
+    driver = connection.connection
     saved = driver.cursor_factory, driver.prepare_threshold
     # Prepare on the first execution, with values sent separately. Outside of this context nothing
     # is prepared: Django puts the values into its statements, so each would be a new one.
@@ -68,10 +68,10 @@ def cursor() -> Iterator[Any]:
 
 
 @cache
-def columns(model: type[Model], names: Names = (), but: Names = ()) -> str:
-    """Return the column list for `read`: the fields `names` (default all) except `but`."""
+def columns(model: type[Model], names: Names = (), exclude: Names = ()) -> str:
+    """Return the column list for `read`: the fields `names` (default all) except `exclude`."""
     table = model._meta.db_table
-    return ", ".join(f"{table}.{field.column}" for field in _fields(model, names, but))
+    return ", ".join(f"{table}.{field.column}" for field in _fields(model, names, exclude))
 
 
 def read(
@@ -79,16 +79,16 @@ def read(
     statement: str,
     values: Sequence[Any] | Mapping[str, Any],
     names: Names = (),
-    but: Names = (),
+    exclude: Names = (),
     *,
     planned: bool = True,
 ) -> list[Row]:
     """Execute a statement and return model instances.
 
-    Its first result columns must be `columns(model, names, but)`. Further columns become attributes
-    of the instances. With `planned=False` the statement is planned for its values.
+    Its first result columns must be `columns(model, names, exclude)`. Further columns become
+    attributes of the instances. With `planned=False` the statement is planned for its values.
     """
-    fields = _fields(model, names, but)
+    fields = _fields(model, names, exclude)
     with cursor() if planned else connection.cursor() as db_cursor:
         db_cursor.execute(statement, values)
         records = db_cursor.fetchall()
@@ -117,26 +117,25 @@ def where(
     condition: str,
     values: Sequence[Any],
     names: Names = (),
-    but: Names = (),
+    exclude: Names = (),
 ) -> list[Row]:
     """Return the instances of `model` that match a condition in SQL.
 
     For rows of one record: the ORM takes longer to build the query than PostgreSQL to answer it.
     """
-    selection = f"SELECT {columns(model, names, but)} FROM {model._meta.db_table}"  # noqa: S608
-    return read(model, f"{selection} WHERE {condition}", values, names, but)
+    selection = f"SELECT {columns(model, names, exclude)} FROM {model._meta.db_table}"  # noqa: S608
+    return read(model, f"{selection} WHERE {condition}", values, names, exclude)
 
 
 def by_key(
-    model: type[Row], keys: Iterable[Key], names: Names = (), but: Names = ()
+    model: type[Row], keys: Iterable[Key], names: Names = (), exclude: Names = ()
 ) -> dict[Key, Row]:
     """Return instances by primary key, as `in_bulk` does; None in `keys` is ignored."""
     keys_array, field = array(key for key in keys if key is not None), model._meta.pk
     if keys_array == "{}" or field is None:
         return {}
-    return {
-        row.pk: row for row in where(model, f"{field.column} = ANY(%s)", [keys_array], names, but)
-    }
+    rows = where(model, f"{field.column} = ANY(%s)", [keys_array], names, exclude)
+    return {row.pk: row for row in rows}
 
 
 def array(values: Iterable[object]) -> str:
@@ -146,10 +145,10 @@ def array(values: Iterable[object]) -> str:
 
 
 @cache
-def _fields(model: type[Model], names: Names, but: Names) -> list[Field[Any, Any]]:
+def _fields(model: type[Model], names: Names, exclude: Names) -> list[Field[Any, Any]]:
     """Return fields in the order of the model; the primary key is always included."""
     return [
         field
         for field in model._meta.concrete_fields
-        if (not names or field.name in names or field.primary_key) and field.name not in but
+        if (not names or field.name in names or field.primary_key) and field.name not in exclude
     ]

@@ -127,10 +127,10 @@ def report_context(
     if is_call_needed:
         order = Order.objects.filter(pk=review.pk).select_related("user").first()
     else:
-        order = by_key(Order, [review.pk], but=AS_RECEIVED).get(review.pk)
+        order = by_key(Order, [review.pk], exclude=AS_RECEIVED).get(review.pk)
     result = by_key(Result, [review.pk]).get(review.pk)
     by_number = "order_id = %s ORDER BY number DESC"
-    versions = where(ResultVersion, by_number, [review.pk], but=("content",))
+    versions = where(ResultVersion, by_number, [review.pk], exclude=("content",))
     signatures = list(
         Signature.objects.filter(order_id=review.pk)
         .select_related("by", "delegated_by")

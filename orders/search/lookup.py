@@ -360,7 +360,7 @@ def _by_code(
 
 def _patient_visits(patient_id: UUID) -> list[Appointment]:
     """Return the active visits of one patient, the next one first."""
-    return where(Appointment, _STANDING_CONDITION, [patient_id], but=AS_RECEIVED)
+    return where(Appointment, _STANDING_CONDITION, [patient_id], exclude=AS_RECEIVED)
 
 
 _STANDING_CONDITION: Final = (

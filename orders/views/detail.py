@@ -48,7 +48,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = _order(order_id)
     events = where(OrderEvent, "order_id = %s ORDER BY created_at, event_id", [order.pk])
     by_start = "order_id = %s ORDER BY superseded_at DESC, start_at DESC"
-    visits = where(Appointment, by_start, [order.pk], but=AS_RECEIVED)
+    visits = where(Appointment, by_start, [order.pk], exclude=AS_RECEIVED)
     visits.sort(key=lambda visit: visit.superseded_at is not None)
     in_transaction = "order_transaction_id = %s AND id <> %s ORDER BY created_at"
     key = order.order_transaction_id
@@ -56,7 +56,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     is_recreated = any(relative.origin == "recreation" for relative in (order, *siblings))
     sees_labs = may(request.user, "labs.view")
     shows_accounts = is_recreated and sees_labs
-    result = by_key(Result, [order.pk], but=AS_RECEIVED).get(order.pk)
+    result = by_key(Result, [order.pk], exclude=AS_RECEIVED).get(order.pk)
     sees_results = may(request.user, "results.view")
     markers = where(ResultMarker, "result_id = %s", [order.pk]) if sees_results else []
     record = order.record_at()

@@ -40,7 +40,7 @@ class Insurance(MirrorModel):
     def in_force(cls, patient: Patient) -> list[Insurance]:
         """Return the insurances in force of a patient, the primary one first."""
         condition = "user_id = %s AND superseded_at IS NULL ORDER BY is_primary DESC, as_of DESC"
-        return where(cls, condition, [patient.pk], but=AS_RECEIVED)
+        return where(cls, condition, [patient.pk], exclude=AS_RECEIVED)
 
 
 class Payor(MirrorModel):
