@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from django.db import models
 from django.db.models.functions import Now

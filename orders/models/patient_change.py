@@ -84,6 +84,6 @@ def order_with_move(order_id: UUID) -> Order:
     if not orders:
         raise Order.DoesNotExist(order_id)
     order, key = orders[0], orders[0].user_id
-    patients = prepared_queries.by_key(Patient, [key], but=AS_RECEIVED)
+    patients = prepared_queries.by_key(Patient, [key], exclude=AS_RECEIVED)
     Order._meta.get_field("user").set_cached_value(order, patients.get(key))
     return order

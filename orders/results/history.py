@@ -160,8 +160,8 @@ def time_taken(
     staff member's zone `own_zone`, so that day also sorts it. A local date is the same day in every
     zone.
     """
-    of_line = WrittenTime.of_instant(timestamp) if timestamp else read_written_time(written)
-    times = (read_written_time(collected), of_line, WrittenTime.of_instant(ordered))
+    of_line = WrittenTime.from_instant(timestamp) if timestamp else read_written_time(written)
+    times = (read_written_time(collected), of_line, WrittenTime.from_instant(ordered))
     taken = next(time for time in times if time.text.strip())
     sort_time = next(key for time in times if (key := time.sort_key(own_zone)) is not None)
     return taken, sort_time

@@ -208,7 +208,7 @@ def _store(
     versions = stored_versions(RESULTS, [record.key for record in records], lock=True)
     same = {key for (key,) in already_stored_keys(versions, records, RESULTS)}
     before = _contents(_closed_with_new_records(versions, same))
-    apply_batch(RESULTS, records, known=versions)
+    apply_batch(RESULTS, records, stored=versions)
     after = _contents(before)
     same |= {key for key, content in before.items() if after[key] == content}
     # Unchanged results are included: their order may have become corrected since.

@@ -137,4 +137,4 @@ def open_requests(user: User) -> list[CommandRecord]:
 def named_patients(patients: Iterable[UUID | None]) -> dict[UUID, Patient]:
     """Return the patients that have a name."""
     people = by_key(Patient, set(patients), ("first_name", "last_name", "dob"))
-    return {key: person for key, person in people.items() if person.full_name}
+    return {person.pk: person for person in people.values() if person.full_name}
