@@ -40,6 +40,14 @@ def run_migrate(*target: str, **options: Any) -> None:
     call_command("migrate", "admin", *target, verbosity=0, pause=0.2, **options)
 
 
+def migrate_in_thread() -> None:
+    """Migrate, and close the connection of the thread: an open one keeps the database."""
+    try:
+        run_migrate()
+    finally:
+        connection.close()
+
+
 def run_query(statement: str) -> Any:
     with psycopg.connect(environment()["DATABASE_URL"], autocommit=True) as other:
         found = other.execute(statement.encode())
@@ -137,7 +145,7 @@ LOCK_TRIES = (
 def test_second_migration_waits_for_first() -> None:
     with psycopg.connect(environment()["DATABASE_URL"], autocommit=True) as other:
         other.execute("SELECT pg_advisory_lock(%s)", [migrate.ONE_AT_A_TIME])
-        thread = threading.Thread(target=run_migrate)
+        thread = threading.Thread(target=migrate_in_thread)
         thread.start()
         try:
             wait_until(lambda: run_query(LOCK_TRIES)[0], 60, "it tries to take the lock")
