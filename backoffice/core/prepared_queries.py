@@ -147,8 +147,10 @@ def array(values: Iterable[object]) -> str:
 @cache
 def _fields(model: type[Model], names: Names, exclude: Names) -> list[Field[Any, Any]]:
     """Return fields in the order of the model; the primary key is always included."""
+    # `get_field` also accepts the name of a column, such as `order_id`.
+    included = {model._meta.get_field(name) for name in names}
     return [
         field
         for field in model._meta.concrete_fields
-        if (not names or field.name in names or field.primary_key) and field.name not in exclude
+        if (not names or field in included or field.primary_key) and field.name not in exclude
     ]
