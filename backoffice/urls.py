@@ -43,7 +43,7 @@ urlpatterns = [
     path("system/", include("backoffice.operations.system_urls")),
     path("system/audit/", include("backoffice.audit.urls")),
     path("", include("patients.wearables.urls")),
-    path("", include("webhooks.event_urls")),
+    path("", include("webhooks.page_urls")),
     path("", include("webhooks.urls")),
 ]
 if settings.DEBUG:

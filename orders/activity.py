@@ -16,7 +16,7 @@ from backoffice.core import vocabulary
 from backoffice.team.changes import ChangeLogEntry, change_log
 from backoffice.team.queries import notes_and_calls
 from backoffice.team.subjects import Subject
-from orders.models import AppointmentEvent, Order, OrderEvent, OrderMove
+from orders.models import AppointmentEvent, Order, OrderEvent, OrderPatientChange
 from patients.models import Connection, Insurance, Patient
 
 MAX_ENTRIES: Final = 300
@@ -68,7 +68,7 @@ def patient_activity(
         if orders:
             entries += _order_entries(patient)
             entries += _order_move_entries(patient)
-            entries += _visit_entries(patient)
+            entries += _appointment_entries(patient)
     return _sort_and_fold(entries, show)
 
 
@@ -190,14 +190,14 @@ def _order_entries(patient: Patient) -> Iterable[ActivityEntry]:
 
 def _order_move_entries(patient: Patient) -> Iterable[ActivityEntry]:
     condition = Q(before=patient.pk) | Q(after=patient.pk)
-    for move in OrderMove.objects.filter(condition).order_by("-at")[:MAX_ENTRIES]:
+    for move in OrderPatientChange.objects.filter(condition).order_by("-at")[:MAX_ENTRIES]:
         text = "Order moved to another patient"
         if move.after == patient.pk:
             text = "Order moved here from another patient"
         yield ActivityEntry(move.at, text=text, url=reverse("orders:detail", args=[move.order_id]))
 
 
-def _visit_entries(patient: Patient) -> Iterable[ActivityEntry]:
+def _appointment_entries(patient: Patient) -> Iterable[ActivityEntry]:
     rows = AppointmentEvent.objects.filter(appointment__user=patient.pk)
     for event in rows.select_related("appointment").order_by("-created_at")[:MAX_ENTRIES]:
         order_id = event.appointment.order_id

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 
 from backoffice.accounts.access import requires
 from backoffice.api.resources import ChildRows, Resource, exactly
+from orders.appointment_zones import Basis, visit_zone
 from orders.models import (
     Appointment,
     AppointmentEvent,
@@ -23,7 +24,6 @@ from orders.models import (
     Transaction,
 )
 from orders.results import unreadable_versions
-from orders.visit_zones import Basis, visit_zone
 from patients.api import USER_FILTER
 
 

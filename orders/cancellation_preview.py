@@ -12,7 +12,7 @@ from orders.commands.order_changes import CANCELABLE_STATUSES
 from orders.models import Appointment, Order, OrderEvent
 from orders.models.order import CANCELED_STATUSES
 from orders.rules import appointment_rules
-from orders.rules.appointment_rules import format_visit_time
+from orders.rules.appointment_rules import format_appointment_time
 
 SHIPPED: Final = frozenset(
     {
@@ -127,14 +127,14 @@ def _kit(preview: CancellationPreview, steps: Collection[str]) -> None:
 
 
 def _visit(preview: CancellationPreview, order: Order) -> None:
-    visit = appointment_rules.active_visit(order.pk)
+    visit = appointment_rules.active_appointment(order.pk)
     if visit is None:
         if order.method == "walk_in_test":
             preview.will("There is no appointment. A patient who walks in is sent away.")
         elif order.method == "at_home_phlebotomy" and order.low_level_status != "draw_completed":
             preview.will("No visit is booked, so nobody comes.")
         return
-    when = format_visit_time(visit.start_at, visit.visit_zone)
+    when = format_appointment_time(visit.start_at, visit.visit_zone)
     if visit.type == appointment_rules.HOME:
         preview.will(f"The at-home visit is cancelled too: {when}.")
         if (

@@ -215,7 +215,7 @@ _VERSION = (
 )
 """Limit of a version. A time further in the future is not a version (see CLOCK_TOLERANCE)."""
 _NOTE_CRITICAL = f"""
-INSERT INTO orders_criticalresult AS held
+INSERT INTO orders_criticalannouncement AS held
  (order_id, user_id, sample_id, status, interpretation, created_at, updated_at,
   first_heard_at, heard_at, event_number, message_id)
 SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::text[], %s::text[],

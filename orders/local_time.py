@@ -13,8 +13,8 @@ from django.utils.safestring import SafeString
 
 from backoffice.core.time_formats import zone_of
 from backoffice.pages.templatetags.ui import when
+from orders.appointment_zones import STATES_WITH_TWO_ZONES, AppointmentZone, state_zone, visit_zone
 from orders.models import Appointment, Order
-from orders.visit_zones import STATES_WITH_TWO_ZONES, VisitZone, state_zone, visit_zone
 
 FROM, TO = time(8), time(20)
 """The times of day between which patients may be called, in their own time zone."""
@@ -85,7 +85,7 @@ def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def visit_moment(moment: datetime | None, zone: VisitZone | None) -> SafeString | str:
+def visit_moment(moment: datetime | None, zone: AppointmentZone | None) -> SafeString | str:
     """Render a time in the visit's zone. A note says how the zone was chosen if none was sent."""
     zone = zone or visit_zone(None, None)
     text = when(moment, zone.name)

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 
 from backoffice.accounts.models import User
 from backoffice.core import vocabulary
-from backoffice.team.actions import notify
+from backoffice.team.notifications import notify
 
 BATCH_SIZE: Final = 500
 CANCELLED: Final = "cancelled"
@@ -74,12 +74,12 @@ def _notification_kinds(former_state: str, state: str) -> list[tuple[str, str]]:
         kinds.append(("needs-action", f"event {event_id}"))
     if event_id != before[0] and bucket == vocabulary.RESULT_IN:
         kinds.append(("result-in", f"event {event_id}"))
-    if _is_visit_changed(before[2], visit):
+    if _is_appointment_changed(before[2], visit):
         kinds.append(("visit-moved", f"visit {json.dumps(visit)}"))
     return kinds
 
 
-def _is_visit_changed(before: list[str | None] | None, now: list[str | None] | None) -> bool:
+def _is_appointment_changed(before: list[str | None] | None, now: list[str | None] | None) -> bool:
     """Return whether a visit was moved or canceled.
 
     A first visit, or the first time of a visit, is expected and does not count.

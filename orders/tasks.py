@@ -64,8 +64,8 @@ def notify_staff() -> None:
 
 @shared_task
 def compact_counters() -> None:
-    counts.fold()
-    queue.fold_tally()
+    counts.compact_counts()
+    queue.compact_tally()
 
 
 @shared_task

@@ -17,15 +17,15 @@ from django.db.models import Q
 from backoffice.core import vocabulary
 from backoffice.mirror.models import MirrorModel
 from backoffice.sync.models import Lookup, SyncRun
-from orders.models import Appointment, CriticalResult, Order, OrderEvent, Result
+from orders.models import Appointment, CriticalAnnouncement, Order, OrderEvent, Result
 from webhooks import payloads
-from webhooks.event_rows import EventRow
+from webhooks.event_list_rows import EventRow
 from webhooks.models import Event
 from webhooks.record_history import (
     RecordHistory,
+    appointment_histories,
     order_history,
     result_history,
-    visit_histories,
     warning_history,
 )
 
@@ -85,11 +85,11 @@ def record_histories(
         warning = warning_history(event_rows, granted)
         histories += [history for history in (of_result, warning) if history.versions]
     if "appointments.view" in granted:
-        histories += visit_histories(visits, event_rows, granted)
+        histories += appointment_histories(visits, event_rows, granted)
     return histories
 
 
-def visits_of_order(order: Order) -> Iterable[Appointment]:
+def appointments_of_order(order: Order) -> Iterable[Appointment]:
     """Return the appointments of an order, by start."""
     rows = Appointment.objects.filter(order_id=order.pk).defer("content_hash")
     return rows.order_by("start_at", "as_of")[:MAX_VISITS]
@@ -192,7 +192,7 @@ def sourced_values(
 
 def _critical_warning(order: Order, sources: SourceFinder) -> SourcedValue | None:
     """Return the lab's warning that a result is critical. Only events have it."""
-    warning = CriticalResult.objects.filter(pk=order.pk).first()
+    warning = CriticalAnnouncement.objects.filter(pk=order.pk).first()
     row = sources.event_rows.get(warning.heard_at) if warning is not None else None
     if warning is None or row is None:
         return None

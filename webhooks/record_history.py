@@ -15,10 +15,10 @@ from typing import Final, Literal
 from uuid import UUID
 
 from backoffice.core.urls import parse_uuid
-from orders.models import Appointment, Order, OrderMove, Result, ResultVersion
+from orders.models import Appointment, Order, OrderPatientChange, Result, ResultVersion
 from orders.results.differences import ResultLine, lines_by_marker
 from webhooks import payloads, record_fields
-from webhooks.event_rows import EventRow
+from webhooks.event_list_rows import EventRow
 from webhooks.models import Event
 from webhooks.record_fields import EMPTY, DisplayedValue, FieldRow, Values
 
@@ -152,8 +152,8 @@ def _second(at: datetime) -> datetime:
 
 
 def first_move_after(
-    order: Order, moves: Sequence[OrderMove], moment: datetime
-) -> OrderMove | None:
+    order: Order, moves: Sequence[OrderPatientChange], moment: datetime
+) -> OrderPatientChange | None:
     """Return the first move of the order to another patient after a moment.
 
     Its `before` is the patient at that moment.
@@ -192,7 +192,7 @@ def order_history(
     return _with_current("Order", versions, order, compare)
 
 
-def visit_histories(
+def appointment_histories(
     visits: Sequence[Appointment], event_rows: Sequence[EventRow], granted: frozenset[str]
 ) -> list[RecordHistory]:
     """Return the history of each appointment: stored ones first, then those only events have."""

@@ -1,4 +1,4 @@
-"""Notes, assignments, calls to patients, and notifications.
+"""Notes, assignments, and calls to patients.
 
 Each action and its audit entry are committed together or not at all.
 """
@@ -6,13 +6,10 @@ Each action and its audit entry are committed together or not at all.
 from __future__ import annotations
 
 import re
-import uuid
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
@@ -26,18 +23,14 @@ from backoffice.team.models import (
     Assignment,
     AssignmentChange,
     Contact,
-    MailChoice,
     Note,
-    Notification,
 )
-from backoffice.team.notification_kinds import NOTIFICATION_KINDS
+from backoffice.team.notifications import notify
 from backoffice.team.subjects import make_subject
 
 MAX_NOTE_LENGTH: Final = 4_000
 """Characters of one note."""
 MENTION_PATTERN: Final = re.compile(r"(?<![\w@.])@(\w[\w.@+-]*\w|\w)")
-MAIL_AFTER: Final = timedelta(minutes=1)
-"""Delay of e-mails: people who see the notification in the app before get no e-mail."""
 
 
 class EmptyNote(Exception):
@@ -230,44 +223,6 @@ def record_contact(
         )
         record_action(request, "contact", [row.pk, about.id], [patient_id])
     return row
-
-
-def notify(
-    users: Iterable[User],
-    kind: str,
-    subject_type: str,
-    subject_id: object,
-    *,
-    about: str = "",
-) -> int:
-    """Notify people, each of them once for each `about`. Return the number of new notifications.
-
-    `about` names the occurrence; without it, the call is an occurrence of its own. People who want
-    e-mail of this kind get one later, unless they have seen the notification by then.
-    """
-    if kind not in NOTIFICATION_KINDS:
-        raise LookupError(f"not a kind of notification: {kind}")
-    record = make_subject(subject_type, subject_id)
-    people = {user.pk: user for user in users}
-    mail_at = timezone.now() + MAIL_AFTER
-    mailed = {pk for pk, user in people.items() if settings.EMAIL_URL and user.email}
-    if mailed:
-        unwanted = MailChoice.objects.filter(user__in=mailed, kind=kind, wanted=False)
-        mailed -= set(unwanted.values_list("user_id", flat=True))
-    about = about or uuid.uuid4().hex
-    rows = [
-        Notification(
-            user_id=pk,
-            kind=kind,
-            subject_type=record.type,
-            subject_id=record.id,
-            about=about,
-            at=timezone.now(),
-            mail_due_at=mail_at if pk in mailed else None,
-        )
-        for pk in people
-    ]
-    return len(Notification.objects.bulk_create(rows, ignore_conflicts=True))
 
 
 def _clean_text(text: str) -> str:

@@ -1,5 +1,7 @@
 """E-mail notifications to staff: a short text and a link, with no data about patients.
 
+`notifications.notify` decides who gets one.
+
 All due notifications of one person go out as one message. The claim is committed before the message
 is sent. If the worker dies, the lease expires and the message is sent again under the same
 Message-ID, so a mail server can recognize a duplicate.

@@ -1,26 +1,74 @@
-"""Notify people of the outcomes of their commands, once each, found from the command rows."""
+"""Decide who is notified, on pages and by e-mail; notify people of the outcomes of their commands.
+
+`emails.py` sends the messages that are due.
+"""
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
+from django.conf import settings
 from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.outbox import late_outcomes
 from backoffice.outbox.models import CommandRecord
-from backoffice.team.actions import notify
-from backoffice.team.models import Notification
+from backoffice.team.models import MailChoice, Notification
+from backoffice.team.notification_kinds import NOTIFICATION_KINDS
+from backoffice.team.subjects import make_subject
 
 NEWS_PERIOD: Final = timedelta(days=3)
 """Nobody is notified of older refusals."""
 BATCH_SIZE: Final = 200
+MAIL_AFTER: Final = timedelta(minutes=1)
+"""People who see the notification within this time get no e-mail."""
 KIND_BY_STATE: Final = {
     CommandRecord.State.REFUSED: "refused",
     CommandRecord.State.UNDECIDED: "undecided",
 }
+
+
+def notify(
+    users: Iterable[User],
+    kind: str,
+    subject_type: str,
+    subject_id: object,
+    *,
+    about: str = "",
+) -> int:
+    """Notify people, each of them once for each `about`. Return the number of new notifications.
+
+    `about` names the occurrence; without it, the call is an occurrence of its own. People who want
+    e-mail of this kind get one later, unless they have seen the notification by then.
+    """
+    if kind not in NOTIFICATION_KINDS:
+        raise LookupError(f"not a kind of notification: {kind}")
+    record = make_subject(subject_type, subject_id)
+    people = {user.pk: user for user in users}
+    mail_at = timezone.now() + MAIL_AFTER
+    mailed = {pk for pk, user in people.items() if settings.EMAIL_URL and user.email}
+    if mailed:
+        unwanted = MailChoice.objects.filter(user__in=mailed, kind=kind, wanted=False)
+        mailed -= set(unwanted.values_list("user_id", flat=True))
+    about = about or uuid.uuid4().hex
+    rows = [
+        Notification(
+            user_id=pk,
+            kind=kind,
+            subject_type=record.type,
+            subject_id=record.id,
+            about=about,
+            at=timezone.now(),
+            mail_due_at=mail_at if pk in mailed else None,
+        )
+        for pk in people
+    ]
+    return len(Notification.objects.bulk_create(rows, ignore_conflicts=True))
 
 
 def notify_request_outcomes() -> int:

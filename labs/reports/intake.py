@@ -28,7 +28,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.core import request_ids
-from labs.reports import storage
+from labs.reports import file_checks, storage
 from labs.reports.models import Report, ReportFile
 from patients.models import Patient
 
@@ -147,8 +147,8 @@ def find_report_of_form(upload: UploadRequest) -> Report | None:
 def _digest(file: UploadedFile[bytes]) -> bytes:
     """Return the digest of the file as it would be stored."""
     content = b"".join(file.chunks())
-    with contextlib.suppress(storage.FileRejected):
-        content = storage.check_file(content).content
+    with contextlib.suppress(file_checks.FileRejected):
+        content = file_checks.check_file(content).content
     return hashlib.sha256(content).digest()
 
 
@@ -201,9 +201,9 @@ def _store_files(files: Sequence[UploadedFile[bytes]]) -> list[storage.StoredFil
         for file in files:
             content = b"".join(file.chunks())
             try:
-                checked_file = storage.check_file(content)
+                checked_file = file_checks.check_file(content)
                 _check_name(file, checked_file.kind)
-            except storage.FileRejected as rejected:
+            except file_checks.FileRejected as rejected:
                 problems.append(f"“{display_file_name(file.name)}” {rejected}")
             else:
                 stored.append(
@@ -231,14 +231,16 @@ def _check_name(file: UploadedFile[bytes], kind: str) -> None:
     named_kind = storage.EXTENSIONS.get(ending)
     true_ending = storage.ENDINGS[kind]
     if named_kind is None:
-        raise storage.FileRejected(f"must end in {true_ending}: that is what it holds. Rename it.")
+        raise file_checks.FileRejected(
+            f"must end in {true_ending}: that is what it holds. Rename it."
+        )
     if named_kind != kind:
-        raise storage.FileRejected(
+        raise file_checks.FileRejected(
             f"holds another kind of file than its name says. Name it {true_ending}."
         )
     declared = (file.content_type or "").lower()
     if declared not in ("", "application/octet-stream", "image/jpg", "image/pjpeg", kind):
-        raise storage.FileRejected(f"was sent as {declared[:40]}, but holds something else.")
+        raise file_checks.FileRejected(f"was sent as {declared[:40]}, but holds something else.")
 
 
 def _check_files_together(stored: Sequence[storage.StoredFile], upload: UploadRequest) -> None:

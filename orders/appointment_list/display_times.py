@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from backoffice.core.time_formats import hour, weekday, zone_name
-from orders.visit_zones import VisitZone
+from orders.appointment_zones import AppointmentZone
 
 
 @dataclass(slots=True)
-class VisitClocks:
+class AppointmentClocks:
     """The start of a visit as local time of the draw and of the staff member."""
 
     draw_time: datetime
@@ -41,6 +41,8 @@ class VisitClocks:
         return f"{day}{hour(self.staff_time)} {zone_name(self.staff_time)}"
 
 
-def visit_clocks(start: datetime, zone: VisitZone, staff_zone: tzinfo) -> VisitClocks:
+def appointment_clocks(
+    start: datetime, zone: AppointmentZone, staff_zone: tzinfo
+) -> AppointmentClocks:
     """Return a start in the zone of the draw and in the zone of the staff member."""
-    return VisitClocks(start.astimezone(zone.zone), start.astimezone(staff_zone), zone.note)
+    return AppointmentClocks(start.astimezone(zone.zone), start.astimezone(staff_zone), zone.note)

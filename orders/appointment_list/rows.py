@@ -19,7 +19,7 @@ from backoffice.core.prepared_queries import array, by_key, cursor
 from backoffice.core.urls import record_url
 from backoffice.mirror.models import AS_RECEIVED
 from labs.models import Lab
-from orders.appointment_list.display_times import VisitClocks, visit_clocks
+from orders.appointment_list.display_times import AppointmentClocks, appointment_clocks
 from orders.appointment_list.forms import ENDED_STATUSES, AppointmentFilters, order_methods
 from orders.models import Appointment, Order
 from orders.models.order import BOOKABLE_STATUSES, CANCELED_STATUSES
@@ -54,7 +54,7 @@ class AppointmentRow:
     order: Order | None
     name: str
     born: date | None
-    clocks: VisitClocks | None
+    clocks: AppointmentClocks | None
 
     @property
     def day(self) -> date | None:
@@ -121,12 +121,12 @@ def orders_to_book(types: Iterable[str]) -> QuerySet[Order]:
     """
     methods = order_methods(list(types)) or settings.BOOKED_METHODS
     rows = Order.objects.filter(low_level_status__in=BOOKABLE_STATUSES, method__in=methods)
-    return _without_visit(rows)
+    return _without_appointment(rows)
 
 
 def orders_to_rebook() -> QuerySet[Order]:
     """Return orders whose visit was canceled and which have no other visit."""
-    return _without_visit(Order.objects.filter(low_level_status=CALLED_OFF))
+    return _without_appointment(Order.objects.filter(low_level_status=CALLED_OFF))
 
 
 def unbooked_orders(rows: Iterable[Order]) -> list[UnbookedOrder]:
@@ -190,7 +190,7 @@ def row_actions(visit: AppointmentRow, user: User) -> dict[str, Any]:
     }
 
 
-def _without_visit(rows: QuerySet[Order]) -> QuerySet[Order]:
+def _without_appointment(rows: QuerySet[Order]) -> QuerySet[Order]:
     standing = Appointment.objects.filter(order_id=OuterRef("pk"), superseded_at=None)
     standing = standing.exclude(status__in=ENDED_STATUSES).exclude(event_status__in=ENDED_STATUSES)
     return rows.filter(~Exists(standing), missing_since=None).only(*_ORDER_COLUMNS)
@@ -208,7 +208,7 @@ def _appointment_row(
         order=order,
         name=name.strip(),
         born=born,
-        clocks=visit_clocks(row.start_at, row.visit_zone, own_zone) if row.start_at else None,
+        clocks=appointment_clocks(row.start_at, row.visit_zone, own_zone) if row.start_at else None,
     )
 
 

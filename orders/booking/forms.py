@@ -196,22 +196,22 @@ class CenterForm(_TimesForm):
         return codes
 
 
-class _SeenVisitForm(forms.Form):
+class _SeenAppointmentForm(forms.Form):
     """The appointment as the person saw it."""
 
     seen_id = forms.UUIDField(widget=forms.HiddenInput)
     seen_start = forms.DateTimeField(widget=forms.HiddenInput, required=False)
 
 
-class MoveHomeForm(_SeenVisitForm, HomeForm):
+class MoveHomeForm(_SeenAppointmentForm, HomeForm):
     pass
 
 
-class MoveCenterForm(_SeenVisitForm, CenterForm):
+class MoveCenterForm(_SeenAppointmentForm, CenterForm):
     pass
 
 
-class CancelVisitForm(_SeenVisitForm, CommandForm):
+class CancelAppointmentForm(_SeenAppointmentForm, CommandForm):
     """Why an appointment is canceled: one of the service's reasons."""
 
     reason = forms.ChoiceField(label="Reason")

@@ -14,10 +14,10 @@ from orders.booking.forms import ADDRESS, MAX_SITES, CenterForm, HomeForm
 from orders.models import Appointment, Order
 from orders.rules import appointment_rules
 from orders.rules.slots import (
+    AppointmentPlace,
     SiteTimes,
     TimeFilters,
     TimeList,
-    VisitPlace,
     build_time_list,
     fetch_times,
     find_again,
@@ -115,13 +115,13 @@ def load_home_times(form: HomeForm, order: Order, visit: Appointment | None) -> 
     try:
         if visit is None:
             ready = _load_providers(picker_data, deadline(), address.zip_code[:5])
-            picker_data.block = appointment_rules.conflicting_visit(
+            picker_data.block = appointment_rules.conflicting_appointment(
                 order, [*ready, *picker_data.requests]
             )
             if not ready or picker_data.block is not None:
                 return picker_data
         picker_data.offer = _offer(
-            deadline, VisitPlace(address=address), form.time_filters(), visit
+            deadline, AppointmentPlace(address=address), form.time_filters(), visit
         )
     except errors.ServiceError as error:
         picker_data.trouble = _words(error)
@@ -130,7 +130,7 @@ def load_home_times(form: HomeForm, order: Order, visit: Appointment | None) -> 
 
 def _offer(
     deadline: Callable[[], Service],
-    place: VisitPlace,
+    place: AppointmentPlace,
     time_filters: TimeFilters,
     visit: Appointment | None,
 ) -> TimeList:
@@ -201,7 +201,7 @@ def load_center_times(form: CenterForm, order: Order, visit: Appointment | None)
             near.chosen = near.code in shown_codes
         if not shown_codes:
             return picker_data
-        place = VisitPlace(lab=order_lab_slug(order), sites=tuple(shown_codes))
+        place = AppointmentPlace(lab=order_lab_slug(order), sites=tuple(shown_codes))
         picker_data.offer = _offer(deadline, place, form.time_filters(), visit)
         miles = {near.code: near.site.distance for near in picker_data.sites}
         for day in picker_data.offer.days:
@@ -255,14 +255,16 @@ def _sites_to_show(
         return shown_codes[:MAX_SITES]
     if visit is not None:
         shown_codes = [
-            near.code for near in sites if near.code in bookable and _is_visit_site(near, visit)
+            near.code
+            for near in sites
+            if near.code in bookable and _is_appointment_site(near, visit)
         ]
         if shown_codes:
             return shown_codes[:1]
     return bookable[:MAX_SITES]
 
 
-def _is_visit_site(near: NearbySite, visit: Appointment) -> bool:
+def _is_appointment_site(near: NearbySite, visit: Appointment) -> bool:
     """Whether the appointment is at this center.
 
     The addresses are compared, because `provider_id` is the site's code for some providers only.

@@ -29,16 +29,22 @@ from backoffice.pages.hidden_answers import unshown
 from backoffice.service import errors
 from orders.booking import sites
 from orders.booking.forms import (
-    CancelVisitForm,
+    CancelAppointmentForm,
     CenterForm,
     HomeForm,
     MoveCenterForm,
     MoveHomeForm,
 )
-from orders.commands import BookCenter, BookVisit, CancelVisit, RequestVisit, RescheduleVisit
+from orders.commands import (
+    BookCenter,
+    BookHomeAppointment,
+    CancelAppointment,
+    RequestAppointment,
+    RescheduleAppointment,
+)
 from orders.models import Appointment, Order
 from orders.rules import appointment_rules
-from orders.rules.slots import PARTS, WEEKS, VisitPlace
+from orders.rules.slots import PARTS, WEEKS, AppointmentPlace
 
 BoundForm = TypeVar("BoundForm", bound=CommandForm)
 
@@ -71,7 +77,10 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_http_methods(METHODS)
 def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Reschedule the active appointment. Its old time is valid until the new one is confirmed."""
-    order, visit = get_object_or_404(Order, pk=order_id), appointment_rules.active_visit(order_id)
+    order, visit = (
+        get_object_or_404(Order, pk=order_id),
+        appointment_rules.active_appointment(order_id),
+    )
     if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     title = "Reschedule"
@@ -83,16 +92,16 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     form = _form(request, order, visit)
     form.is_booking = _is_booking(request)
     if _is_booking(request) and form.is_valid() and (time := form.require_slot()):
-        command = RescheduleVisit(
+        command = RescheduleAppointment(
             order_id=order.pk,
             user_id=order.user_id,
             visit_type=visit.type,
             appointment_id=form.cleaned_data["seen_id"],
             seen=form.cleaned_data["seen_start"],
             time=time,
-            where=VisitPlace(address=form.address())
+            where=AppointmentPlace(address=form.address())
             if visit.type == appointment_rules.HOME and isinstance(form, HomeForm)
-            else VisitPlace(lab=sites.order_lab_slug(order)),
+            else AppointmentPlace(lab=sites.order_lab_slug(order)),
             zone=visit.iana_timezone or "",
             notes=form.cleaned_data["notes"],
         )
@@ -105,7 +114,10 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_POST
 def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Show the list of times for the filters of the form: a fragment."""
-    order, visit = get_object_or_404(Order, pk=order_id), appointment_rules.active_visit(order_id)
+    order, visit = (
+        get_object_or_404(Order, pk=order_id),
+        appointment_rules.active_appointment(order_id),
+    )
     form = _form(request, order, visit)
     verb = "Confirm" if visit else "Book"
     context = {
@@ -123,7 +135,10 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_http_methods(METHODS)
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Cancel the appointment. With `rebook`, book another one next: an order has one at a time."""
-    order, visit = get_object_or_404(Order, pk=order_id), appointment_rules.active_visit(order_id)
+    order, visit = (
+        get_object_or_404(Order, pk=order_id),
+        appointment_rules.active_appointment(order_id),
+    )
     if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     rebook = "rebook" in request.GET
@@ -140,9 +155,9 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
         return _page(
             request, order, visit, trouble=sites.SLOW, title=title, verb=title, rebook=rebook
         )
-    form = _bound_form(request, CancelVisitForm, reasons=reasons)
+    form = _bound_form(request, CancelAppointmentForm, reasons=reasons)
     if request.method == "POST" and form.is_valid():
-        command = CancelVisit(
+        command = CancelAppointment(
             order_id=order.pk,
             user_id=order.user_id,
             visit_type=visit.type,
@@ -203,7 +218,7 @@ def _booking_command(
             if not provider:
                 form.add_error(None, "Choose who is to call the patient.")
                 return None
-            return RequestVisit(
+            return RequestAppointment(
                 order_id=order.pk,
                 user_id=order.user_id,
                 provider=provider,
@@ -212,7 +227,7 @@ def _booking_command(
             )
         if (time := form.require_slot()) is None:
             return None
-        return BookVisit(
+        return BookHomeAppointment(
             order_id=order.pk, user_id=order.user_id, time=time, address=address, notes=notes
         )
     if (time := form.require_slot()) is None:
@@ -290,7 +305,7 @@ def _page(
     request: HttpRequest,
     order: Order,
     visit: Appointment | None,
-    form: HomeForm | CenterForm | CancelVisitForm | None = None,
+    form: HomeForm | CenterForm | CancelAppointmentForm | None = None,
     **more: object,
 ) -> HttpResponse:
     record_view(request, "order", [order.pk], [order.user_id])
@@ -306,5 +321,5 @@ def _page(
     if isinstance(form, HomeForm | CenterForm):
         context |= _picker_context(request, order, visit, form)
     status = 422 if _is_booking(request) else 200
-    template = "cancel.html" if isinstance(form, CancelVisitForm) else "pick.html"
+    template = "cancel.html" if isinstance(form, CancelAppointmentForm) else "pick.html"
     return render(request, f"orders/booking/{template}", context, status=status)

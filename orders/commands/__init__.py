@@ -1,7 +1,7 @@
 """Commands about orders and draws: one class per write (orders.md, appointments.md)."""
 
-from orders.commands.appointment_changes import CancelVisit, RescheduleVisit
-from orders.commands.appointments import BookCenter, BookVisit, RequestVisit
+from orders.commands.appointment_changes import CancelAppointment, RescheduleAppointment
+from orders.commands.appointments import BookCenter, BookHomeAppointment, RequestAppointment
 from orders.commands.importing import ImportOrder
 from orders.commands.messages import SwitchMessages
 from orders.commands.order_changes import (
@@ -23,11 +23,11 @@ COMMANDS = (
     Simulate,
     CreateOrder,
     ImportOrder,
-    RequestVisit,
-    BookVisit,
+    RequestAppointment,
+    BookHomeAppointment,
     BookCenter,
-    RescheduleVisit,
-    CancelVisit,
+    RescheduleAppointment,
+    CancelAppointment,
     AcceptResult,
     ResolveResult,
 )
@@ -37,15 +37,15 @@ __all__ = [
     "COMMANDS",
     "AcceptResult",
     "BookCenter",
-    "BookVisit",
+    "BookHomeAppointment",
+    "CancelAppointment",
     "CancelOrder",
-    "CancelVisit",
     "ChangeActivation",
     "CompleteDraw",
     "CreateOrder",
     "ImportOrder",
-    "RequestVisit",
-    "RescheduleVisit",
+    "RequestAppointment",
+    "RescheduleAppointment",
     "ResendEvents",
     "ResolveResult",
     "Simulate",

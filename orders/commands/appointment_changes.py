@@ -27,18 +27,18 @@ from backoffice.service import orders as service_orders
 from orders.commands.appointments import (
     VISIT_LABELS,
     Answer,
+    AppointmentCommand,
     Settled,
-    VisitCommand,
-    visit_time_text,
+    appointment_time_text,
     with_valid_key,
 )
 from orders.models import Appointment
 from orders.rules import appointment_rules
-from orders.rules.appointment_rules import HOME, format_visit_time
-from orders.rules.slots import OfferedTime, VisitPlace
+from orders.rules.appointment_rules import HOME, format_appointment_time
+from orders.rules.slots import AppointmentPlace, OfferedTime
 
 
-class _ActiveVisitCommand(VisitCommand, kw_only=True):
+class _ActiveAppointmentCommand(AppointmentCommand, kw_only=True):
     """Base of changes of an appointment that the person saw."""
 
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
@@ -54,13 +54,13 @@ class _ActiveVisitCommand(VisitCommand, kw_only=True):
 
     def visit(self, *also: datetime) -> Appointment:
         """Return the appointment if it starts at the time the person saw, or at one of `also`."""
-        active = appointment_rules.active_visit(self.order_id)
+        active = appointment_rules.active_appointment(self.order_id)
         if active is None:
             raise PreconditionFailed(
                 "There is no visit any more: it has ended or was cancelled meanwhile."
             )
         if active.pk != self.appointment_id or active.start_at not in (self.seen, *also):
-            now = format_visit_time(active.start_at, active.visit_zone)
+            now = format_appointment_time(active.start_at, active.visit_zone)
             raise PreconditionFailed(
                 f"The appointment has changed meanwhile: it is now {now}.{self._last_change_note()}"
             )
@@ -81,14 +81,14 @@ class _ActiveVisitCommand(VisitCommand, kw_only=True):
         return f" {name} asked for that {ago(row.finished_at, timezone.now())}."
 
 
-class RescheduleVisit(_ActiveVisitCommand, kw_only=True):
+class RescheduleAppointment(_ActiveAppointmentCommand, kw_only=True):
     """Reschedule an appointment. The old time is valid until the service confirms the new one."""
 
     kind: ClassVar[str] = "appointment.move"
     fields: ClassVar[dict[str, str]] = {"booking_key": "slot", "appointment_notes": "notes"}
 
     time: OfferedTime
-    where: VisitPlace
+    where: AppointmentPlace
     zone: str = ""
     """Time zone of the time that the person saw."""
     place_before: list[str] | None = None
@@ -99,7 +99,7 @@ class RescheduleVisit(_ActiveVisitCommand, kw_only=True):
         return {"start": self.seen}, {"start": self.time.start}
 
     def title(self) -> str:
-        when = format_visit_time(self.time.start, self.time.visit_zone)
+        when = format_appointment_time(self.time.start, self.time.visit_zone)
         return f"Move the {VISIT_LABELS[self.type]} to {when}"
 
     def form_url(self) -> str:
@@ -145,7 +145,7 @@ class RescheduleVisit(_ActiveVisitCommand, kw_only=True):
         current = self.current(service)
         if current is None or current.data.id != self.appointment_id:
             # "The GET returns only the active one" (appointments.md 5): our appointment has ended.
-            other = current and f"Another visit stands now: {visit_time_text(current.data)}"
+            other = current and f"Another visit stands now: {appointment_time_text(current.data)}"
             return Ambiguous(
                 [PossibleMatch(str(current.data.id), other)] if current and other else []
             )
@@ -161,7 +161,7 @@ class RescheduleVisit(_ActiveVisitCommand, kw_only=True):
             [
                 PossibleMatch(
                     str(current.data.id),
-                    f"The visit is at another time: {visit_time_text(current.data)}",
+                    f"The visit is at another time: {appointment_time_text(current.data)}",
                 )
             ]
         )
@@ -188,7 +188,7 @@ def _place_values(
     return [provider_id, first_line, zip_code, str(lng), str(lat)]
 
 
-class CancelVisit(_ActiveVisitCommand, kw_only=True):
+class CancelAppointment(_ActiveAppointmentCommand, kw_only=True):
     """Cancel an appointment; the order stays open."""
 
     kind: ClassVar[str] = "appointment.cancel"
@@ -215,7 +215,7 @@ class CancelVisit(_ActiveVisitCommand, kw_only=True):
 
     def check(self) -> None:
         super().check()
-        if appointment_rules.active_visit(self.order_id) is None:
+        if appointment_rules.active_appointment(self.order_id) is None:
             return  # Somebody else has canceled it; the service will say so.
         if words := appointment_rules.why_not_cancel(self.visit()):
             raise PreconditionFailed(words)
@@ -228,13 +228,13 @@ class CancelVisit(_ActiveVisitCommand, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Settled:
         current = self.current(service)
         if current is None or current.data.id != self.appointment_id:
-            return self._settle_ended_visit(service, current)
+            return self._settle_ended_appointment(service, current)
         # "event_status | enum | yes": completed and cancelled are final (appointments.md 6).
         if current.data.event_status == "completed":
             return Disproved("The visit took place: it is completed.")
         return Confirmed(current) if current.data.event_status == "cancelled" else NoTrace()
 
-    def _settle_ended_visit(self, service: Service, current: Answer | None) -> Settled:
+    def _settle_ended_appointment(self, service: Service, current: Answer | None) -> Settled:
         """Settle for an appointment that is no longer active.
 
         It was canceled, unless the draw of the order is over. "The GET returns only the active one"

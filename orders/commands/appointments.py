@@ -31,14 +31,14 @@ from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, errors
 from backoffice.service import appointments as service_appointments
 from backoffice.sync.lookups import schedule_lookups_by_kind
+from orders.appointment_zones import visit_zone
 from orders.commands.base import OrderCommand
 from orders.models import Appointment
 from orders.rules import appointment_rules
-from orders.rules.appointment_rules import CENTER, HOME, format_visit_time
-from orders.rules.slots import OfferedTime, VisitPlace, find_again
+from orders.rules.appointment_rules import CENTER, HOME, format_appointment_time
+from orders.rules.slots import AppointmentPlace, OfferedTime, find_again
 from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
-from orders.visit_zones import visit_zone
 
 Answer = Record[service_appointments.AppointmentPayload]
 Settled = Confirmed | NoTrace | Disproved | Ambiguous
@@ -51,7 +51,7 @@ _LOOKUP_TYPES: Final = {
 VISIT_LABELS: Final = {HOME: "visit at home", CENTER: "appointment at a service centre"}
 
 
-class VisitCommand(OrderCommand, kw_only=True):
+class AppointmentCommand(OrderCommand, kw_only=True):
     """A command about the appointment of one order."""
 
     known_visits: list[UUID] | None = None
@@ -62,7 +62,7 @@ class VisitCommand(OrderCommand, kw_only=True):
         raise NotImplementedError
 
     def lock_key(self) -> str:
-        return visit_lock(self.order_id)
+        return appointment_lock(self.order_id)
 
     def check(self) -> None:
         open_commands = CommandRecord.objects.open().filter(lock=f"order:{self.order_id}")
@@ -88,17 +88,17 @@ class VisitCommand(OrderCommand, kw_only=True):
         current = self.current(service)
         with transaction.atomic():
             store_orders([order])
-            self._store_visit(current, asked_at)
+            self._store_appointment(current, asked_at)
 
     def store(self, answer: Answer | None) -> str:
         """Store the answer. None: the order has no appointment at the service any more."""
-        self._store_visit(answer, datetime.now(UTC))
+        self._store_appointment(answer, datetime.now(UTC))
         # A lookup that ran during this call may have stored the earlier state of the appointment.
         kind = _LOOKUP_TYPES[self.type].kind
         schedule_lookups_by_kind({"orders": [self.order_id], kind: [self.order_id]})
         return str(answer.data.id) if answer else ""
 
-    def _store_visit(self, answer: Answer | None, asked_at: datetime) -> None:
+    def _store_appointment(self, answer: Answer | None, asked_at: datetime) -> None:
         subject = _LOOKUP_TYPES[self.type]
         if answer is None:
             subject.on_missing([str(self.order_id)], asked_at)
@@ -109,7 +109,7 @@ class VisitCommand(OrderCommand, kw_only=True):
         visits = Appointment.objects.filter(order_id=self.order_id)
         self.known_visits = list(visits.values_list("pk", flat=True))
 
-    def find_visit(
+    def find_appointment(
         self,
         service: Service,
         sending: SendContext,
@@ -124,12 +124,12 @@ class VisitCommand(OrderCommand, kw_only=True):
         if current is None:
             return NoTrace()
         visit = current.data
-        if visit.id not in self._known_visit_ids(sending) and same(visit):
+        if visit.id not in self._earlier_appointment_ids(sending) and same(visit):
             return Confirmed(current)
-        words = f"The visit that stands now: {visit_time_text(visit)}"
+        words = f"The visit that stands now: {appointment_time_text(visit)}"
         return Ambiguous([PossibleMatch(str(visit.id), words)])
 
-    def _known_visit_ids(self, sending: SendContext) -> set[UUID]:
+    def _earlier_appointment_ids(self, sending: SendContext) -> set[UUID]:
         if self.known_visits is not None:
             return set(self.known_visits)
         # A restored command, or one of an earlier release, has no `known_visits`. The mirror has
@@ -139,11 +139,11 @@ class VisitCommand(OrderCommand, kw_only=True):
         return set(rows.values_list("pk", flat=True))
 
 
-def visit_lock(order_id: UUID) -> str:
+def appointment_lock(order_id: UUID) -> str:
     return f"appointment:{order_id}"
 
 
-class _BookingCommand(VisitCommand, kw_only=True):
+class _BookingCommand(AppointmentCommand, kw_only=True):
     """A command that books an offered time."""
 
     time: OfferedTime
@@ -153,7 +153,7 @@ class _BookingCommand(VisitCommand, kw_only=True):
     def form_url(self) -> str:
         return reverse("orders:book", args=[self.order_id])
 
-    def place(self) -> VisitPlace:
+    def place(self) -> AppointmentPlace:
         raise NotImplementedError
 
     def check(self) -> None:
@@ -166,7 +166,7 @@ class _BookingCommand(VisitCommand, kw_only=True):
         self.time = with_valid_key(service, self.place(), self.time)
 
 
-def with_valid_key(service: Service, place: VisitPlace, time: OfferedTime) -> OfferedTime:
+def with_valid_key(service: Service, place: AppointmentPlace, time: OfferedTime) -> OfferedTime:
     """Return the time with a currently valid booking key. Raises PreconditionFailed."""
     if not time.expired:
         return time
@@ -176,7 +176,7 @@ def with_valid_key(service: Service, place: VisitPlace, time: OfferedTime) -> Of
     return valid_time
 
 
-class BookVisit(_BookingCommand, kw_only=True):
+class BookHomeAppointment(_BookingCommand, kw_only=True):
     """Book a draw at home."""
 
     kind: ClassVar[str] = "appointment.book"
@@ -187,11 +187,12 @@ class BookVisit(_BookingCommand, kw_only=True):
     def type(self) -> str:
         return HOME
 
-    def place(self) -> VisitPlace:
-        return VisitPlace(address=self.address)
+    def place(self) -> AppointmentPlace:
+        return AppointmentPlace(address=self.address)
 
     def title(self) -> str:
-        return f"Book a visit at home: {format_visit_time(self.time.start, self.time.visit_zone)}"
+        start = format_appointment_time(self.time.start, self.time.visit_zone)
+        return f"Book a visit at home: {start}"
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         calls = service.appointments
@@ -200,7 +201,9 @@ class BookVisit(_BookingCommand, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Settled:
         # "start_at | date-time or null | yes | UTC." The service chooses the provider
         # (appointments.md 4), and may write `address` in another way than it was sent.
-        return self.find_visit(service, sending, lambda visit: visit.start_at == self.time.start)
+        return self.find_appointment(
+            service, sending, lambda visit: visit.start_at == self.time.start
+        )
 
 
 class BookCenter(_BookingCommand, kw_only=True):
@@ -221,11 +224,12 @@ class BookCenter(_BookingCommand, kw_only=True):
     def type(self) -> str:
         return CENTER
 
-    def place(self) -> VisitPlace:
-        return VisitPlace(lab=self.lab, sites=(self.time.site,))
+    def place(self) -> AppointmentPlace:
+        return AppointmentPlace(lab=self.lab, sites=(self.time.site,))
 
     def title(self) -> str:
-        return f"Book {self.site[:80]}: {format_visit_time(self.time.start, self.time.visit_zone)}"
+        start = format_appointment_time(self.time.start, self.time.visit_zone)
+        return f"Book {self.site[:80]}: {start}"
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         key = str(sending.idempotency_key) if settings.PSC_IDEMPOTENCY else None
@@ -240,10 +244,12 @@ class BookCenter(_BookingCommand, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Settled:
         # "start_at | date-time or null | yes | UTC." No field of the record has the site's code:
         # "provider_id | string | yes" is the provider's own.
-        return self.find_visit(service, sending, lambda visit: visit.start_at == self.time.start)
+        return self.find_appointment(
+            service, sending, lambda visit: visit.start_at == self.time.start
+        )
 
 
-class RequestVisit(VisitCommand, kw_only=True):
+class RequestAppointment(AppointmentCommand, kw_only=True):
     """Ask a phlebotomist to call the patient and agree on a time."""
 
     kind: ClassVar[str] = "appointment.request"
@@ -275,7 +281,7 @@ class RequestVisit(VisitCommand, kw_only=True):
         order = self.order()
         if words := appointment_rules.why_not_book(order):
             raise PreconditionFailed(words)
-        if appointment_rules.conflicting_visit(order, [self.provider]):
+        if appointment_rules.conflicting_appointment(order, [self.provider]):
             raise PreconditionFailed(
                 "The patient has a visit with this provider already, for another order."
             )
@@ -289,10 +295,12 @@ class RequestVisit(VisitCommand, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Settled:
         # "provider | enum | yes": the slug in the request. The appointment "starts pending without
         # start or end time" (appointments.md 3), and `address` may be written in another way.
-        return self.find_visit(service, sending, lambda visit: visit.provider == self.provider)
+        return self.find_appointment(
+            service, sending, lambda visit: visit.provider == self.provider
+        )
 
 
-def visit_time_text(visit: service_appointments.AppointmentPayload) -> str:
+def appointment_time_text(visit: service_appointments.AppointmentPayload) -> str:
     """Return the time of an appointment as the service sent it, as text for staff."""
     state = visit.address.state if visit.address else ""
-    return format_visit_time(visit.start_at, visit_zone(visit.iana_timezone, state))
+    return format_appointment_time(visit.start_at, visit_zone(visit.iana_timezone, state))

@@ -22,8 +22,8 @@ from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
 from backoffice.sync.lookups import schedule_lookups
-from orders.commands.appointment_changes import CancelVisit
-from orders.commands.appointments import visit_lock
+from orders.commands.appointment_changes import CancelAppointment
+from orders.commands.appointments import appointment_lock
 from orders.commands.base import OrderCommand
 from orders.models.order import CANCELED_STATUSES
 from orders.sync.orders import LOOKUP_KIND_BY_METHOD, store_orders
@@ -113,7 +113,7 @@ class CancelOrder(_OrderChange, kw_only=True):
     """Whether the wrong lab is the reason. It is sent if the service has a field for it."""
     reorder: bool = False
     """Whether the person wants to order again once this order is canceled."""
-    visit: CancelVisit | None = None
+    visit: CancelAppointment | None = None
     """The appointment at a service center to cancel as well."""
 
     def title(self) -> str:
@@ -140,7 +140,7 @@ class CancelOrder(_OrderChange, kw_only=True):
             raise PreconditionFailed(
                 "The service does not let an order be cancelled any more at this point."
             )
-        visiting = CommandRecord.objects.open().filter(lock=visit_lock(self.order_id)).first()
+        visiting = CommandRecord.objects.open().filter(lock=appointment_lock(self.order_id)).first()
         if visiting is not None:
             raise PreconditionFailed(
                 f"Its visit is being changed just now ({visiting.title}):"

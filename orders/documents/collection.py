@@ -15,9 +15,9 @@ from django.utils import timezone
 from backoffice.core.time_formats import spoken, zone_name
 from backoffice.pages.widgets import TO_THE_MINUTE, DateTimeLocalInput
 from backoffice.service.written_times import read_written_time
+from orders.appointment_zones import Basis
 from orders.local_time import local_clock_of, staff_clock
 from orders.models import Appointment, Order, OrderEvent
-from orders.visit_zones import Basis
 
 FUTURE: Final = "This time is in the future. Enter the time at which the sample was collected."
 TOO_EARLY: Final = "This is before the order was created ({}). Check the date."
@@ -81,7 +81,7 @@ def collection_times(
     return times
 
 
-def is_visit_canceled(visit: Appointment) -> bool:
+def is_appointment_canceled(visit: Appointment) -> bool:
     return "cancelled" in (visit.status, visit.event_status)
 
 

@@ -18,7 +18,7 @@ from backoffice.core import live_changes
 from backoffice.team.actions import AlreadyAssigned, add_note, record_contact, release
 from backoffice.team.models import Assignment
 from orders.exceptions.cards import HANDLED
-from orders.models import Handling, Order, OrderMove
+from orders.models import Handling, Order, OrderPatientChange
 
 
 class OrderChanged(Exception):
@@ -63,7 +63,7 @@ def record_outcome(
         if outcome_stamp(before) != seen_outcome and before is not None:
             raise OutcomeRecorded(before)
         # A move may come without an event. Code that records a move also locks the order.
-        moves = OrderMove.objects.filter(order_id=order_id).order_by("-pk")
+        moves = OrderPatientChange.objects.filter(order_id=order_id).order_by("-pk")
         last_move = moves.values_list("pk", flat=True).first()
         if (order_row.last_event_id, last_move) != (seen_event, seen_move):
             raise OrderChanged

@@ -25,7 +25,7 @@ from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
 from backoffice.pages.paging.pages import Page, Sort, fetch_page
 from backoffice.team.models import Assignment
-from orders.models import Handling, Order, OrderMove, UnmatchedResult
+from orders.models import Handling, Order, OrderPatientChange, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, EXCEPTION_STATUSES, OTHER_EXCEPTIONS
 from orders.models.order_queryset import OrderQuerySet
 from orders.results import open_criticals
@@ -302,7 +302,7 @@ def _cause_rows(key: str, now: datetime) -> OrderQuerySet:
     if key == UNKNOWN:
         return Order.objects.filter(bucket=vocabulary.UNKNOWN)
     if key == MOVED:
-        waiting = OrderMove.objects.filter(settled_at=None)
+        waiting = OrderPatientChange.objects.filter(settled_at=None)
         return Order.objects.filter(pk__in=waiting.values("order_id"))
     # The condition `quiet_at IS NOT NULL` is not added: PostgreSQL would expect far too few rows.
     return Order.objects.filter(bucket__in=CAN_GO_QUIET, quiet_at__lte=now)

@@ -32,7 +32,7 @@ from orders.exceptions.queue import CRITICAL, EXCEPTION_GROUPS, SNOOZED
 from orders.local_time import LocalClock
 from orders.models import Handling, Order, OrderEvent, UsualTime, order_with_move
 from orders.progress import current_step
-from orders.rules.appointment_rules import active_visit
+from orders.rules.appointment_rules import active_appointment
 
 PERMISSIONS = ("exceptions.work", "orders.view", "patients.view")
 CHANGED_TEXT = (
@@ -61,7 +61,7 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
     group, order = _valid_group(request, group), _order(order_id)
     if request.method != "POST":
         return _page(request, group, order)
-    clock = cards.patient_clock(order, active_visit(order.pk))
+    clock = cards.patient_clock(order, active_appointment(order.pk))
     form = OutcomeForm(request.POST, clock, cards.available_outcomes(order))
     if not form.is_valid():
         return _page(request, group, order, form=form, status=400)
@@ -200,7 +200,7 @@ def _card(
     request: HttpRequest, group: str, order: Order, form: OutcomeForm | None, trouble: str
 ) -> dict[str, object]:
     now = timezone.now()
-    visit = active_visit(order.pk)
+    visit = active_appointment(order.pk)
     clock = cards.patient_clock(order, visit)
     events = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
     turn = current_step(order, events, now, UsualTime.for_order(order))

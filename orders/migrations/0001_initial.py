@@ -306,7 +306,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='OrderMove',
+            name='OrderPatientChange',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('before', models.UUIDField(help_text='The patient it was of')),
@@ -501,7 +501,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='CriticalResult',
+            name='CriticalAnnouncement',
             fields=[
                 ('order', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='critical_result', serialize=False, to='orders.order')),
                 ('sample_id', models.TextField(null=True)),
@@ -636,19 +636,19 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=('user', 'patient_id', 'importing'), name='one_draft_of_an_order'),
         ),
         migrations.AddIndex(
-            model_name='ordermove',
+            model_name='orderpatientchange',
             index=models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['order'], name='move_to_look_into'),
         ),
         migrations.AddIndex(
-            model_name='ordermove',
+            model_name='orderpatientchange',
             index=models.Index(fields=['order', '-id'], name='move_of_order'),
         ),
         migrations.AddIndex(
-            model_name='ordermove',
+            model_name='orderpatientchange',
             index=models.Index(fields=['before'], name='move_from_patient'),
         ),
         migrations.AddIndex(
-            model_name='ordermove',
+            model_name='orderpatientchange',
             index=models.Index(fields=['after'], name='move_to_patient'),
         ),
         migrations.AddIndex(
@@ -780,11 +780,11 @@ class Migration(migrations.Migration):
             index=models.Index(condition=models.Q(django.db.models.lookups.GreaterThan(django.db.models.expressions.CombinedExpression(models.F('updated_at'), '-', models.F('created_at')), models.Value(datetime.timedelta(days=30)))), fields=['created_at', 'id', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_still_updated'),
         ),
         migrations.AddIndex(
-            model_name='criticalresult',
+            model_name='criticalannouncement',
             index=models.Index(fields=['-heard_at'], name='critical_latest'),
         ),
         migrations.AddIndex(
-            model_name='criticalresult',
+            model_name='criticalannouncement',
             index=models.Index(fields=['user', '-heard_at'], name='critical_of_patient'),
         ),
         migrations.AddIndex(

@@ -1,11 +1,11 @@
 from orders.models.activity import OrderActivity, OrderCount, SeenActivity, SeenSubject
 from orders.models.appointment import Appointment, AppointmentEvent
-from orders.models.critical import CriticalResult
+from orders.models.critical import CriticalAnnouncement
 from orders.models.draft import OrderDraft
 from orders.models.handling import Handling
 from orders.models.name import OrderName, OrderNameWord
 from orders.models.order import Order, OrderEvent, Transaction
-from orders.models.patient_change import OrderMove, order_with_move
+from orders.models.patient_change import OrderPatientChange, order_with_move
 from orders.models.print_job import PrintFile, PrintJob, PrintPart
 from orders.models.result import Result, ResultMarker
 from orders.models.review import (
@@ -25,8 +25,8 @@ __all__ = [
     "AppointmentEvent",
     "Candidate",
     "CriticalAcknowledgement",
+    "CriticalAnnouncement",
     "CriticalCall",
-    "CriticalResult",
     "Delegation",
     "Handling",
     "Order",
@@ -34,9 +34,9 @@ __all__ = [
     "OrderCount",
     "OrderDraft",
     "OrderEvent",
-    "OrderMove",
     "OrderName",
     "OrderNameWord",
+    "OrderPatientChange",
     "PrintFile",
     "PrintJob",
     "PrintPart",

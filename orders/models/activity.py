@@ -17,7 +17,7 @@ from backoffice.core.models import FastModel
 class OrderCount(FastModel):
     """By how much the number of orders in a state changed. The count is the sum over the state.
 
-    Rows are only added, so no writer waits for another. `counts.fold` merges them, and
+    Rows are only added, so no writer waits for another. `counts.compact_counts` merges them, and
     `counts.repair` checks them against the orders.
     """
 

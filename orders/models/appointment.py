@@ -12,12 +12,12 @@ from django.db.models.functions import Upper
 
 from backoffice.core.models import FastModel
 from backoffice.mirror.models import MirrorModel
+from orders.appointment_zones import AppointmentZone, visit_zone
 from orders.models.order import Order
-from orders.visit_zones import VisitZone, visit_zone
 from patients.models import mirrored_patient
 
 
-def draw_day(start_at: datetime | None, zone: VisitZone) -> date | None:
+def draw_day(start_at: datetime | None, zone: AppointmentZone) -> date | None:
     """Return the calendar date on which a draw begins, in the zone that its times are shown in."""
     return start_at.astimezone(zone.zone).date() if start_at else None
 
@@ -119,7 +119,7 @@ class Appointment(MirrorModel):
         ]
 
     @property
-    def visit_zone(self) -> VisitZone:
+    def visit_zone(self) -> AppointmentZone:
         """Return the zone that its times are shown in, and how that zone is known."""
         return visit_zone(self.iana_timezone, self.state)
 

@@ -8,7 +8,7 @@ from orders.models.order import Order
 from patients.models import mirrored_patient
 
 
-class CriticalResult(models.Model):
+class CriticalAnnouncement(models.Model):
     """The latest announcement that an order has a critical result.
 
     It is written from the event alone, before the result itself is read. Texts are stored as

@@ -17,7 +17,7 @@ from orders.models.order import Order
 from patients.models import Patient
 
 
-class OrderMove(FastModel):
+class OrderPatientChange(FastModel):
     """A change of the patient of an order, and who reviewed it.
 
     A trigger adds the row in the transaction that changes the order
@@ -65,7 +65,7 @@ SELECT {columns}, orders_transaction.status AS transaction_status,
 FROM orders_order
 LEFT JOIN orders_transaction ON orders_transaction.id = orders_order.order_transaction_id
 LEFT JOIN LATERAL (
- SELECT id, before, at, settled_at IS NULL AS waits FROM orders_ordermove
+ SELECT id, before, at, settled_at IS NULL AS waits FROM orders_orderpatientchange
  WHERE order_id = orders_order.id ORDER BY id DESC LIMIT 1
 ) AS last ON true
 LEFT JOIN patients_patient AS other ON other.id = last.before

@@ -142,7 +142,9 @@ def _page_of_many_names(
         rows.with_names(typed),
     )
     by_name, begins = query_plan.sorts_by_name(form), not (place["after"] or place["before"])
-    if query_plan.has_few(form) or (len(typed) == 1 and query_plan.is_quick(name_words, form)):
+    if query_plan.matches_few_orders(form) or (
+        len(typed) == 1 and query_plan.is_cheap_to_read_at_once(name_words, form)
+    ):
         # The index of rare results also has the name.
         find = (
             keys_unsorted_by_pk
@@ -180,7 +182,7 @@ def _matching_names(typed: Mapping[str, str], limit: int) -> str | None:
     """Return the keys of matching names as a PostgreSQL array; None if there are over `limit`.
 
     A single letter is not looked up: either it has too many names, or the planner knows that it has
-    few (`query_plan.is_quick`).
+    few (`query_plan.is_cheap_to_read_at_once`).
     """
     if len(typed) == 1 and len("".join(typed.values()).strip()) == 1:
         return None
@@ -210,4 +212,4 @@ def _first_rows_query(
         return rows, partial(first_orders_by_name, OrderNameWord.matching(typed))
     near = query_plan.likely_range(form)
     rows = rows.with_names(typed, is_walked=True) if typed else rows
-    return rows, partial(query_plan.near_and_elsewhere, near) if near else keys_by_index_scan
+    return rows, partial(query_plan.likely_range_then_rest, near) if near else keys_by_index_scan

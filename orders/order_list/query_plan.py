@@ -63,13 +63,13 @@ def is_overdue_scattered(form: Any) -> bool:
     return form.cleaned_data["quiet"] == "true" and form.sort[0] in ("patient_name", "last_status")
 
 
-def is_quick(rows: QuerySet[Order], form: Any) -> bool:
+def is_cheap_to_read_at_once(rows: QuerySet[Order], form: Any) -> bool:
     """Return whether the planner expects a low cost for reading all orders of these names."""
     guess = planner_estimate(rows, form.keyset().columns)
     return guess.rows <= sort_limit(form).rows and guess.cost <= MAX_QUICK_COST
 
 
-def has_few(form: Any) -> bool:
+def matches_few_orders(form: Any) -> bool:
     """Return whether so few orders match that they are read at once, even with many names.
 
     These are orders in a rare state, or recent orders.
@@ -157,7 +157,7 @@ def likely_range(form: Any) -> Q | None:
     )
 
 
-def near_and_elsewhere(
+def likely_range_then_rest(
     near: Q,
     rows: QuerySet[Order],
     columns: Sequence[str],

@@ -13,9 +13,10 @@ from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.team.actions import notify, people_who_may
+from backoffice.team.actions import people_who_may
 from backoffice.team.models import Notification
-from orders.models.critical import CriticalResult
+from backoffice.team.notifications import notify
+from orders.models.critical import CriticalAnnouncement
 from orders.models.order import Order
 from orders.models.review import ResultVersion, Review
 
@@ -48,7 +49,7 @@ def escalate_criticals(now: datetime | None = None) -> int:
         critical_since__gt=OuterRef("acknowledged"),
         received_at__lt=now - ESCALATION_DELAY,
     )
-    announced = CriticalResult.objects.filter(
+    announced = CriticalAnnouncement.objects.filter(
         pk=OuterRef("pk"), first_heard_at__lt=now - ESCALATION_DELAY
     )
     waiting = Review.objects.filter(

@@ -1,4 +1,7 @@
-"""The review queue: its filters, its counts, and the next result."""
+"""The review queue: its filters, its sort, its counts, and the next result.
+
+`orders/sql/reviews.sql` computes the rank by which it is sorted.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def queue_counts() -> tuple[int, int]:
     return int(counts.get("unsigned", 0)), int(counts.get("seen", 0))
 
 
-def fold_tally(worth: int = counters.MIN_REDUNDANT_ROWS) -> None:
+def compact_tally(worth: int = counters.MIN_REDUNDANT_ROWS) -> None:
     """Merge rows of the tally. The sums are correct at any time."""
     counters.compact("orders_reviewtally", ("counted",), "delta", worth)
 

@@ -13,10 +13,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from backoffice.core.time_formats import spoken, years
+from orders.appointment_zones import AppointmentZone
 from orders.models import Appointment, Order
 from orders.models.appointment import ENDED_STATUSES
 from orders.models.order import CANCELED_STATUSES
-from orders.visit_zones import VisitZone
 
 HOME: Final = "phlebotomy"
 CENTER: Final = "patient_service_center"
@@ -48,13 +48,13 @@ class Caution:
     glyph: str = "warning"
 
 
-def active_visit(order_id: UUID) -> Appointment | None:
+def active_appointment(order_id: UUID) -> Appointment | None:
     """Return the appointment of the order that has neither ended nor been replaced."""
     rows = Appointment.objects.filter(order_id=order_id, superseded_at=None)
     return rows.exclude(event_status__in=ENDED_STATUSES).exclude(status__in=ENDED_STATUSES).first()
 
 
-def format_visit_time(moment: datetime | None, zone: VisitZone) -> str:
+def format_appointment_time(moment: datetime | None, zone: AppointmentZone) -> str:
     """Return a time in the zone of its place, with the zone: `Tue 3 Nov, 09:30 MST`.
 
     A note is added if the service did not send the zone.
@@ -86,11 +86,10 @@ def why_not_book(order: Order) -> str:
                 f"The patient is {age}: nobody under {ADULT} is drawn at home. Order a test that "
                 "is drawn at a service centre instead."
             )
-    visit = active_visit(order.pk)
+    visit = active_appointment(order.pk)
     if visit is not None and not _cancelled_since_read(order, visit):
-        return (
-            f"The order has a visit already: {format_visit_time(visit.start_at, visit.visit_zone)}."
-        )
+        start = format_appointment_time(visit.start_at, visit.visit_zone)
+        return f"The order has a visit already: {start}."
     if low in _NO_REQUISITION:
         return (
             "The requisition is not there yet, and nobody draws without it. Book once the order "
@@ -101,7 +100,7 @@ def why_not_book(order: Order) -> str:
     # There is no active appointment. The order and its appointment are read one after the other, so
     # the order may still have the status of an active one. It is read again before anything is
     # sent.
-    last = _latest_visit(order)
+    last = _latest_appointment(order)
     if last is not None and "completed" in (last.event_status, last.status):
         return "The visit took place: no other can be booked."
     if last is None and low in STATUSES_WITH_VISIT:
@@ -117,13 +116,13 @@ def _cancelled_since_read(order: Order, visit: Appointment) -> bool:
     return order.low_level_status == "appointment_cancelled" and visit.as_of < order.as_of
 
 
-def _latest_visit(order: Order) -> Appointment | None:
+def _latest_appointment(order: Order) -> Appointment | None:
     """Return the appointment that was not replaced, else the one that was replaced last."""
     rows = Appointment.objects.filter(order_id=order.pk)
     return rows.order_by(F("superseded_at").desc(nulls_first=True), "-as_of").first()
 
 
-def conflicting_visit(order: Order, providers: Iterable[str]) -> Appointment | None:
+def conflicting_appointment(order: Order, providers: Iterable[str]) -> Appointment | None:
     """Return the patient's active appointment with one of these providers for another order.
 
     A patient can have one appointment at a time with each provider.

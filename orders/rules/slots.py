@@ -14,8 +14,8 @@ from django.utils import timezone
 from backoffice.core.time_formats import zone_name, zone_of
 from backoffice.service import Service, errors
 from backoffice.service import appointments as service_appointments
+from orders.appointment_zones import AppointmentZone, Basis, visit_zone
 from orders.rules import appointment_rules
-from orders.visit_zones import Basis, VisitZone, visit_zone
 
 DAYS: Final = 14
 """Number of days in one lookup."""
@@ -59,7 +59,7 @@ class OfferedTime(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(offered, start=start, zone=zone, state=offered.state[:40])
 
     @property
-    def visit_zone(self) -> VisitZone:
+    def visit_zone(self) -> AppointmentZone:
         return visit_zone(self.zone, self.state)
 
     def is_same(self, other: OfferedTime) -> bool:
@@ -71,7 +71,7 @@ class OfferedTime(msgspec.Struct, frozen=True, kw_only=True):
         return self.expires_at is not None and self.expires_at - MARGIN <= timezone.now()
 
 
-class VisitPlace(msgspec.Struct, frozen=True, kw_only=True):
+class AppointmentPlace(msgspec.Struct, frozen=True, kw_only=True):
     """A place where times are looked up: a patient's address, or centers of a lab by code."""
 
     address: service_appointments.VisitAddress | None = None
@@ -80,7 +80,7 @@ class VisitPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fetch_times(
-    service: Service, place: VisitPlace, start_date: date | None
+    service: Service, place: AppointmentPlace, start_date: date | None
 ) -> service_appointments.Availability | None:
     """Return the times of fourteen days; None if there are none. Raises ServiceError."""
     calls = service.appointments
@@ -92,10 +92,10 @@ def fetch_times(
         return None
 
 
-def find_again(service: Service, place: VisitPlace, time: OfferedTime) -> OfferedTime | None:
+def find_again(service: Service, place: AppointmentPlace, time: OfferedTime) -> OfferedTime | None:
     """Return the same time with a valid booking key; None if it is not offered any more."""
     if time.site:
-        place = VisitPlace(lab=place.lab, sites=(time.site,))
+        place = AppointmentPlace(lab=place.lab, sites=(time.site,))
     day = time.start.astimezone(time.visit_zone.zone).date()
     availability = fetch_times(service, place, day)
     for day_slots in availability.slots if availability else ():
@@ -249,7 +249,7 @@ def build_time_list(
     time_filters: TimeFilters,
     *,
     current_start: datetime | None = None,
-    current_zone: VisitZone | None = None,
+    current_zone: AppointmentZone | None = None,
     apart: OfferedTime | None = None,
     state: str = "",
 ) -> TimeList:
@@ -342,7 +342,7 @@ def _chips(
             )
 
 
-def _time_of_day(moment: datetime | None, zone: VisitZone | None) -> str | None:
+def _time_of_day(moment: datetime | None, zone: AppointmentZone | None) -> str | None:
     if moment is None or zone is None or zone.basis is Basis.UNKNOWN:
         return None
     return f"{moment.astimezone(zone.zone):%H:%M}"

@@ -129,7 +129,7 @@ def search_records(text: str, user: User, most: int = MAX_SHOWN) -> SearchResult
     if len(text) < MIN_LENGTH:
         return result
     orders, samples = _orders_by_code(text)
-    visits = _visits_by_code(text) if may(user, "appointments.view") else []
+    visits = _appointments_by_code(text) if may(user, "appointments.view") else []
     named: list[Order] = []
     if may(user, "patients.view"):
         names = names_by_subject({(visit.user_id, visit.order_id) for visit in visits[:most]})
@@ -147,7 +147,9 @@ def search_records(text: str, user: User, most: int = MAX_SHOWN) -> SearchResult
     if len(result.people) == 1 and not (orders or samples or visits or named):
         named = result.people[0].orders
         visits = (
-            _patient_visits(result.people[0].patient_id) if may(user, "appointments.view") else []
+            _patient_appointments(result.people[0].patient_id)
+            if may(user, "appointments.view")
+            else []
         )
     result.orders, result.samples, result.visits = [*orders, *named], samples, visits
     for rows in (result.people, result.orders, result.samples, result.visits):
@@ -311,7 +313,7 @@ def _orders_by_name(text: str, patients: Sequence[UUID]) -> list[Order]:
     )
 
 
-def _visits_by_code(text: str) -> list[Appointment]:
+def _appointments_by_code(text: str) -> list[Appointment]:
     """Return visits by the beginning of their id or of the lab's number."""
     return _by_code(
         Appointment, _VISIT_COLUMNS, text, ("id",), "upper(external_id)", "start_at DESC, id"
@@ -358,7 +360,7 @@ def _by_code(
     return prepared_queries.read(model, statement, parameters, shown, planned=False)
 
 
-def _patient_visits(patient_id: UUID) -> list[Appointment]:
+def _patient_appointments(patient_id: UUID) -> list[Appointment]:
     """Return the active visits of one patient, the next one first."""
     return where(Appointment, _STANDING_CONDITION, [patient_id], exclude=AS_RECEIVED)
 

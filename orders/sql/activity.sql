@@ -103,6 +103,6 @@ BEGIN
   SELECT pg_current_xact_id()::text::bigint, 'critical', order_id, user_id, status FROM fresh;
   RETURN NULL;
 END $$;
-CREATE OR REPLACE TRIGGER activity_of_critical_results AFTER INSERT ON orders_criticalresult
+CREATE OR REPLACE TRIGGER activity_of_critical_results AFTER INSERT ON orders_criticalannouncement
   REFERENCING NEW TABLE AS fresh
   FOR EACH STATEMENT EXECUTE FUNCTION orders_activity_of_critical_results();

@@ -5,7 +5,7 @@
 -- version of its result. A kit that had no named patient before does not count as moved.
 CREATE OR REPLACE FUNCTION orders_order_moved() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO orders_ordermove (order_id, before, after) VALUES (NEW.id, OLD.user_id, NEW.user_id);
+  INSERT INTO orders_orderpatientchange (order_id, before, after) VALUES (NEW.id, OLD.user_id, NEW.user_id);
   UPDATE orders_handling SET until = now()
   WHERE order_id = NEW.id AND (until IS NULL OR until > now());
   UPDATE orders_review SET user_id = NEW.user_id WHERE order_id = NEW.id;

@@ -41,7 +41,7 @@ BEGIN
    v.has_uninterpreted OR (v.interpretation IS NULL AND v.kind <> 'partial'), false)
  FROM unnest(ids) AS wanted(id)
  LEFT JOIN orders_order o ON o.id = wanted.id
- LEFT JOIN orders_criticalresult c ON c.order_id = wanted.id
+ LEFT JOIN orders_criticalannouncement c ON c.order_id = wanted.id
  LEFT JOIN LATERAL (
   SELECT * FROM orders_resultversion WHERE order_id = wanted.id ORDER BY number DESC LIMIT 1
  ) v ON true
@@ -91,5 +91,5 @@ CREATE OR REPLACE TRIGGER review_changed AFTER INSERT ON orders_criticalacknowle
  REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION orders_review_changed();
 CREATE OR REPLACE TRIGGER review_changed AFTER INSERT ON orders_criticalcall
  REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION orders_review_changed();
-CREATE OR REPLACE TRIGGER review_changed AFTER INSERT ON orders_criticalresult
+CREATE OR REPLACE TRIGGER review_changed AFTER INSERT ON orders_criticalannouncement
  REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION orders_review_changed();

@@ -17,10 +17,10 @@ from backoffice.mirror.tables import ChildTable, MirrorRecord, MirrorTable, RowV
 from backoffice.service import Record, areas
 from backoffice.service import appointments as service_appointments
 from backoffice.sync.lookups import LookupType
+from orders.appointment_zones import visit_zone
 from orders.models import Appointment, AppointmentEvent
 from orders.models.appointment import ENDED_STATUSES, draw_day
 from orders.turnaround.measurement import update_booked_orders
-from orders.visit_zones import visit_zone
 
 NEAR_DRAW = timedelta(hours=24)
 LONG_PAST = timedelta(days=7)

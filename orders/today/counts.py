@@ -64,7 +64,7 @@ def order_counts() -> OrderCounts:
         return OrderCounts({(row[0], row[1], row[2]): row[3] for row in cursor.fetchall()})
 
 
-def fold() -> int:
+def compact_counts() -> int:
     """Merge the rows of each state into one; return how many rows were removed."""
     return counters.compact(_TABLE, ("bucket", "low_level_status", "method"), "change")
 

@@ -23,10 +23,10 @@ from backoffice.core.snapshots import is_snapshot
 from backoffice.core.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
 from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
+from orders.appointment_zones import AppointmentZone, visit_zone
 from orders.models import Appointment, Order, OrderActivity, SeenActivity, SeenSubject
 from orders.models.order_queryset import LIST_COLUMNS
 from orders.models.review import OPEN_CRITICAL, Review
-from orders.visit_zones import VisitZone, visit_zone
 
 FIRST_PERIOD: Final = timedelta(hours=24)
 """The period shown to a user who opens the digest for the first time."""
@@ -57,7 +57,8 @@ WITH fresh AS MATERIALIZED (
   bucket_after, start_before, start_after
  FROM orders_orderactivity AS activity
  LEFT JOIN (
-  SELECT DISTINCT ON (order_id) order_id, after FROM orders_ordermove ORDER BY order_id, id DESC
+  SELECT DISTINCT ON (order_id) order_id, after
+  FROM orders_orderpatientchange ORDER BY order_id, id DESC
  ) AS moved ON moved.order_id = activity.order_id
  LEFT JOIN orders_seensubject AS seen ON seen.user_id = %(user)s
   AND seen.about = coalesce(moved.after, patient_id, activity.order_id)
@@ -128,7 +129,7 @@ class OrderActivityGroup:
     """Most urgent first."""
     order: Order | None = None
     holder: Assignment | None = None
-    zone: VisitZone | None = None
+    zone: AppointmentZone | None = None
     """The time zone of its visit."""
 
     @property

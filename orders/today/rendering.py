@@ -16,6 +16,7 @@ from backoffice.pages.icons import glyph_svg, icon_svg
 from backoffice.pages.templatetags.ui import day, initials, order_badge, since, when
 from backoffice.team.subjects import Subject
 from backoffice.team.templatetags.team import staff_name
+from orders.appointment_zones import AppointmentZone
 from orders.local_time import visit_moment
 from orders.models import Order, Review
 from orders.today.digest import (
@@ -28,7 +29,6 @@ from orders.today.digest import (
     OrderActivityGroup,
     PatientActivity,
 )
-from orders.visit_zones import VisitZone
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _order_activity(activity: OrderActivityGroup, context: DigestContext) -> str
     )
 
 
-def _line(line: DigestLine, zone: VisitZone | None) -> str:
+def _line(line: DigestLine, zone: AppointmentZone | None) -> str:
     label, words = escape(line.term.label), escape(line.words)
     if line.words == VISIT_MOVED:
         before, after = visit_moment(line.start_before, zone), visit_moment(line.start_after, zone)

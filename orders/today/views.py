@@ -34,7 +34,7 @@ def page(request: HttpRequest) -> HttpResponse:
     by_name = may(user, "patients.view")
     unseen = digest.build_digest(user, sees_results=may(user, "results.view"))
     work, buckets = tiles(user)
-    visits = _visits_today(user) if may(user, "appointments.view") else []
+    visits = _appointments_today(user) if may(user, "appointments.view") else []
     assigned = my_work.assigned_records(user)
     shown_records = assigned[: my_work.MAX_ROWS]
     drafts = my_work.order_drafts(user) if may(user, "orders.create", "patients.view") else []
@@ -135,7 +135,7 @@ def hand_over(request: HttpRequest) -> HttpResponse:
     return render(request, "today/hand_over.html", {"form": form, "sheet": sheet, **values})
 
 
-def _visits_today(user: User) -> list[AppointmentRow]:
+def _appointments_today(user: User) -> list[AppointmentRow]:
     rows = tab_appointments("today", timezone.now(), by_name=may(user, "patients.view"))
     # Completed visits are last, so that the page also shows later visits in the afternoon.
     is_completed = ExpressionWrapper(Q(status="completed"), BooleanField())

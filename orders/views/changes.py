@@ -25,8 +25,8 @@ from orders.booking.views import cancellation_reasons
 from orders.cancellation_preview import cancellation_preview
 from orders.change_forms import ActivationForm, CancelForm, MessagesForm, SimulateForm
 from orders.commands import (
+    CancelAppointment,
     CancelOrder,
-    CancelVisit,
     ChangeActivation,
     CompleteDraw,
     ResendEvents,
@@ -74,11 +74,11 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 def _visit_cancellation(
     order: Order, visit: Appointment | None, form: CancelForm
-) -> CancelVisit | None:
+) -> CancelAppointment | None:
     reason = form.cleaned_data.get("visit_reason")
     if visit is None or not reason or not form.cleaned_data.get("visit_too"):
         return None
-    return CancelVisit(
+    return CancelAppointment(
         order_id=order.pk,
         user_id=order.user_id,
         visit_type=visit.type,

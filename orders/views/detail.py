@@ -18,7 +18,7 @@ from backoffice.mirror.models import AS_RECEIVED
 from labs.models import Lab
 from orders.actions import order_actions
 from orders.activity import MILESTONES, TABS, order_activity
-from orders.documents.collection import DRAW_COMPLETED, collection_times, is_visit_canceled
+from orders.documents.collection import DRAW_COMPLETED, collection_times, is_appointment_canceled
 from orders.documents.kinds import WITH_RESULT, DocumentFacts
 from orders.documents.views.documents import document_lines
 from orders.exceptions.queue import group_of, is_handled
@@ -85,7 +85,9 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     )
     test = order.record_at("lab_test")
     booked = (
-        standing if standing and standing.start_at and not is_visit_canceled(standing) else None
+        standing
+        if standing and standing.start_at and not is_appointment_canceled(standing)
+        else None
     )
     draws = [event.created_at for event in events if event.low_level_status == DRAW_COMPLETED]
     draw_by_order = {order.pk: draws[-1]} if draws else {}

@@ -15,9 +15,9 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.team.models import Assignment
+from orders.appointment_zones import visit_zone
 from orders.models import Appointment, Order
 from orders.models.appointment import draw_day
-from orders.visit_zones import visit_zone
 from patients.models import Demographics, Patient
 from tests.api.rows import demographics, envelope, order, patient, staff, uid
 

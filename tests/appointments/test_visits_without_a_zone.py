@@ -23,7 +23,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.service.appointments import Availability
 from orders.models import Appointment
-from orders.rules.appointment_rules import format_visit_time
+from orders.rules.appointment_rules import format_appointment_time
 from orders.rules.slots import OfferedTime, TimeFilters, build_time_list
 from tests.api.rows import staff, token_for
 from tests.reviewing.test_pages import text_of
@@ -190,7 +190,7 @@ def test_times_to_choose_have_the_zone_of_the_state_marked(
             assert (shown, chip.clock) == (date(2026, 12, 2), "21:30")
             assert offered.zone_words() == f"CST (America/Chicago), {ASSUMED}"
             kept = OfferedTime.read(chip.value)
-            assert format_visit_time(kept.start, kept.visit_zone).endswith(
+            assert format_appointment_time(kept.start, kept.visit_zone).endswith(
                 f", 21:30 CST ({ASSUMED})"
             )
 

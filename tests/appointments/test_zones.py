@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 
 from backoffice.core.time_formats import spoken, zone_of
 from backoffice.pages.lists.fields import TimestampField
-from orders.appointment_list.display_times import visit_clocks
+from orders.appointment_list.display_times import appointment_clocks
+from orders.appointment_zones import STATE_NAMES, Basis, visit_zone
 from orders.models import Appointment
 from orders.models.appointment import draw_day
-from orders.visit_zones import STATE_NAMES, Basis, visit_zone
 from tests.api.rows import envelope, staff, uid
 
 FIRST, LAST = datetime(2024, 1, 1, tzinfo=UTC), datetime(2029, 1, 1, tzinfo=UTC)
@@ -130,7 +130,7 @@ def test_times_days_and_abbreviations_are_local() -> None:
     wrong: list[tuple[Any, ...]] = []
     for name, cases in expected_times().items():
         for moment, wall in cases:
-            shown = visit_clocks(moment, visit_zone(name, None), here)
+            shown = appointment_clocks(moment, visit_zone(name, None), here)
             told = spoken(moment.astimezone(ZoneInfo(name)), shown.draw_time)
             if (shown.draw_time.date(), shown.time, shown.zone) != (
                 wall.day,
@@ -151,7 +151,7 @@ def test_staff_time_is_local_time() -> None:
     wrong = []
     for name, cases in expected_times().items():
         for moment, wall in cases:
-            shown = visit_clocks(moment, visit_zone("America/Phoenix", None), ZoneInfo(name))
+            shown = appointment_clocks(moment, visit_zone("America/Phoenix", None), ZoneInfo(name))
             same_day = shown.draw_time.date() == wall.day
             words = f"{wall.time} {wall.letters}" if same_day else f"{wall.spoken} {wall.letters}"
             same = shown.draw_time.utcoffset() == moment.astimezone(ZoneInfo(name)).utcoffset()
@@ -183,7 +183,7 @@ def test_visit_without_zone_never_uses_the_readers_zone(
     found = visit_zone(name, state)
     assert (found.name, found.note, found.is_given) == (zone, note, False)
     for here in ("Pacific/Honolulu", "Pacific/Auckland"):
-        shown = visit_clocks(moment, found, ZoneInfo(here))
+        shown = appointment_clocks(moment, found, ZoneInfo(here))
         assert (f"{shown.time} {shown.zone}", shown.note) == (time_there, note)
     day = date(2026, 3, 8) if zone == "UTC" else date(2026, 3, 7)
     assert draw_day(moment, found) == day
@@ -205,7 +205,7 @@ def test_invented_zones_are_never_an_exception(name: str | None, state: str | No
 def test_misleading_signs_and_abbreviations_are_read_by_name() -> None:
     moment = datetime(2026, 7, 1, 12, tzinfo=UTC)
     for name, time_there, letters in (("EST", "07:00", "EST"), ("Etc/GMT+5", "07:00", "UTC−05")):
-        shown = visit_clocks(moment, visit_zone(name, None), ZoneInfo("UTC"))
+        shown = appointment_clocks(moment, visit_zone(name, None), ZoneInfo("UTC"))
         assert (shown.note, shown.time, shown.zone) == ("", time_there, letters)
 
 

@@ -25,7 +25,7 @@ from django.db import connection  # noqa: E402
 from django.urls import reverse  # noqa: E402
 
 from backoffice.core.service_client import service  # noqa: E402
-from orders.commands import RescheduleVisit  # noqa: E402
+from orders.commands import RescheduleAppointment  # noqa: E402
 from tests.bench.common import at_most, report  # noqa: E402
 from tests.outbox.cases_visits import create_booked_visit, create_move  # noqa: E402
 from tests.outbox.concurrent_staff import Browser  # noqa: E402
@@ -102,7 +102,7 @@ def _time_click(worker_setup: WorkerSetup, browser: Browser) -> float:
 
 def _state(order_id: object) -> str:
     with connection.cursor() as cursor:
-        cursor.execute(STATE, [str(order_id), RescheduleVisit.kind])
+        cursor.execute(STATE, [str(order_id), RescheduleAppointment.kind])
         row = cursor.fetchone()
     return str(row[0]) if row else "not asked"
 

@@ -15,9 +15,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from orders.rules.appointment_rules import format_visit_time
+from orders.appointment_zones import visit_zone
+from orders.rules.appointment_rules import format_appointment_time
 from orders.rules.slots import OfferedTime
-from orders.visit_zones import visit_zone
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, assert_within, running_office, wait_for_times
 from tests.outbox.draw_orders import book_visit_at_service, place_order
@@ -95,7 +95,7 @@ def test_visit_is_rescheduled_within_interaction_budget(page: Browser, clinic: V
     page.wait_for_text("Confirmed")
     start = OfferedTime.read(chosen).start
     assert clinic.start_times("Mona") == [start] != before
-    assert format_visit_time(start, visit_zone("America/Phoenix", None)) in page.text(
+    assert format_appointment_time(start, visit_zone("America/Phoenix", None)) in page.text(
         ".visit .time"
     )
 

@@ -18,7 +18,7 @@ pytestmark = needs_browser
 WAIT_SECONDS = 40
 """Seconds. The machine is shared with other tests."""
 INSERT_CRITICAL_RESULT = """
-INSERT INTO orders_criticalresult
+INSERT INTO orders_criticalannouncement
  (order_id, user_id, status, interpretation, first_heard_at, heard_at, event_number, message_id)
 SELECT id, user_id, 'final', 'critical', now(), now(), 1, 'made-up' FROM orders_order
 WHERE user_id IS NOT NULL AND bucket = 'at-lab'

@@ -16,8 +16,8 @@ from django.utils import timezone
 from PIL import Image
 from pypdf import PdfReader
 
-from labs.reports import intake, storage
-from labs.reports.file_checks import FileProblem, examine
+from labs.reports import file_checks, intake, storage
+from labs.reports.pdf_and_image_checks import FileProblem, examine
 from tests.labs import odd_files
 from tests.labs.documents import (
     HTML,
@@ -77,7 +77,7 @@ def stored_files(report_folder: Path) -> list[Path]:
 def test_valid_file_is_accepted_with_kind_and_pages(
     content: bytes, kind: str, pages: int | None
 ) -> None:
-    found = storage.check_file(content)
+    found = file_checks.check_file(content)
     assert (found.kind, found.pages) == (kind, pages)
 
 
@@ -90,7 +90,7 @@ def test_hostile_file_is_refused_and_not_stored(description: str, report_folder:
         intake._store_files([file])
     (problem,) = refused.value.problems
     assert problem.startswith(f"“{name}” ")
-    assert problem != f"“{name}” {storage.PROBLEMS['unsafe']}", "each has a specific reason"
+    assert problem != f"“{name}” {file_checks.PROBLEMS['unsafe']}", "each has a specific reason"
     assert stored_files(report_folder) == []
 
 
@@ -103,7 +103,7 @@ def test_odd_file_is_stored_without_surrounding_bytes(
     with storage.open_file(stored.stored_as) as file:
         sent = file.read()
     assert sent == whole or not whole
-    assert storage.check_file(sent).content == sent, "the stored content is valid by itself"
+    assert file_checks.check_file(sent).content == sent, "the stored content is valid by itself"
     if stored.kind == "application/pdf":
         assert len(PdfReader(BytesIO(sent)).pages) == stored.pages
     else:
@@ -141,12 +141,12 @@ def test_bomb_only_harms_the_check_process(description: str, report_folder: Path
 def test_check_is_killed_after_timeout(tmp_path: Path) -> None:
     script = tmp_path / "endless.py"
     script.write_text("import time\ntime.sleep(60)\n")
-    with pytest.raises(storage.FileRejected, match="could not be read safely"):
-        storage.check_file(pdf(), script=script, seconds=0.5)
+    with pytest.raises(file_checks.FileRejected, match="could not be read safely"):
+        file_checks.check_file(pdf(), script=script, seconds=0.5)
 
 
 def test_check_is_killed_above_memory_limit(tmp_path: Path) -> None:
-    source = Path(storage.__file__).with_name("file_checks.py").read_text()
+    source = Path(storage.__file__).with_name("pdf_and_image_checks.py").read_text()
     script = tmp_path / "greedy.py"
     script.write_text(
         source.replace(
@@ -154,8 +154,8 @@ def test_check_is_killed_above_memory_limit(tmp_path: Path) -> None:
         )
     )
     assert "2**30" in script.read_text()
-    with pytest.raises(storage.FileRejected, match="could not be read safely"):
-        storage.check_file(pdf(), script=script)
+    with pytest.raises(file_checks.FileRejected, match="could not be read safely"):
+        file_checks.check_file(pdf(), script=script)
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -182,7 +182,7 @@ def test_damaged_file_gets_an_answer_or_a_reason(seed: int) -> None:
         outcome = str(examine(bytes(content))["kind"])
     except FileProblem as problem:
         outcome = str(problem)
-    assert outcome in storage.PROBLEMS or outcome in storage.ENDINGS
+    assert outcome in file_checks.PROBLEMS or outcome in storage.ENDINGS
 
 
 def test_files_are_readable_only_by_this_account(report_folder: Path) -> None:

@@ -17,7 +17,7 @@ from backoffice.mirror.models import Drift
 from backoffice.pages import live
 from backoffice.team.models import Contact, Note
 from orders.exceptions import queue
-from orders.models import Handling, Order, OrderActivity, OrderMove, Review
+from orders.models import Handling, Order, OrderActivity, OrderPatientChange, Review
 from orders.today import digest
 from orders.today.tiles import tiles
 from tests.api.rows import demographics, patient, staff, uid
@@ -82,7 +82,7 @@ def record_outcome(client: Client, card: dict[str, str], given: dict[str, str]) 
 
 def test_move_is_applied_and_stores_both_patients(moved_order: Order) -> None:
     assert moved_order.user_id == OTHER
-    (move,) = OrderMove.objects.all()
+    (move,) = OrderPatientChange.objects.all()
     assert (move.order_id, str(move.before), move.after) == (ORDER, USER, OTHER)
     (drift,) = Drift.objects.all()
     assert (drift.kind, drift.resource, drift.key) == ("moved", "orders_order", str(ORDER))
@@ -140,7 +140,7 @@ def test_move_alone_appears_in_digest(coordinator: User) -> None:
 def test_outcome_settles_move_and_keeps_history(client: Client, moved_order: Order) -> None:
     assert record_outcome(client, card_fields(client), HANDLED) == 302
     assert moved_queue() == []
-    move = OrderMove.objects.get()
+    move = OrderPatientChange.objects.get()
     assert move.settled_at and move.settled_by and move.settled_by.username == "ana"
     apply_order_event(5, OTHER)
     assert moved_queue() == [], "a new event of the order does not reopen the move"
@@ -152,7 +152,7 @@ def test_snooze_does_not_settle_move(client: Client, moved_order: Order) -> None
     until = timezone.now() + timedelta(days=1)
     given = {"outcome": "snoozed", "reason": "Asked", "until": until.isoformat()}
     assert record_outcome(client, card_fields(client), given) == 302
-    assert moved_queue() == [] and OrderMove.objects.get().settled_at is None
+    assert moved_queue() == [] and OrderPatientChange.objects.get().settled_at is None
     Handling.objects.update(until=timezone.now() - timedelta(seconds=1))
     assert moved_queue() == [ORDER]
 
@@ -167,10 +167,10 @@ def test_unseen_move_cannot_be_settled(
         card = card_fields(client)
         apply_order_event(4, owner, updated_at=at(minutes))
         assert record_outcome(client, card, given) == 409
-        assert not OrderMove.objects.exclude(settled_at=None).exists()
+        assert not OrderPatientChange.objects.exclude(settled_at=None).exists()
         assert not Note.objects.exists() and not Contact.objects.exists()
         assert moved_queue() == [ORDER]
-    assert OrderMove.objects.count() == 2
+    assert OrderPatientChange.objects.count() == 2
     assert record_outcome(client, card_fields(client), given) == 302
 
 
@@ -204,11 +204,11 @@ def test_kit_that_gets_its_patient_is_no_move(coordinator: User) -> None:
     nobody = {"first_name": None, "last_name": None, "dob": None}
     apply_order_event(2, patient_details=nobody)
     apply_order_event(3, OTHER)
-    assert not OrderMove.objects.exists() and not Drift.objects.exists()
+    assert not OrderPatientChange.objects.exists() and not Drift.objects.exists()
 
 
 def test_event_of_same_patient_is_no_move(coordinator: User) -> None:
     apply_order_event(2)
     apply_order_event(3)
-    assert not OrderMove.objects.exists()
+    assert not OrderPatientChange.objects.exists()
     assert not OrderActivity.objects.filter(kind=OrderActivity.MOVED).exists()

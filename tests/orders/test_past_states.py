@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.audit.models import AuditEntry
-from orders.models import Appointment, Order, OrderMove, Result, ResultVersion
+from orders.models import Appointment, Order, OrderPatientChange, Result, ResultVersion
 from tests.api.rows import NOW, envelope, order, staff, uid
 from tests.dom import Node, parse
 from tests.webhooks.events import event
@@ -260,9 +260,9 @@ def test_order_of_another_patient_is_named_and_recorded(client: Client) -> None:
     create_event(1, 1, record={"user_id": str(other)})
     create_order(NOW + timedelta(hours=3))
     Order.objects.filter(pk=KEY).update(user_id=own)
-    OrderMove.objects.all().delete()
+    OrderPatientChange.objects.all().delete()
     moved = NOW + timedelta(hours=3)
-    OrderMove.objects.create(order_id=KEY, before=other, after=own, at=moved)
+    OrderPatientChange.objects.create(order_id=KEY, before=other, after=own, at=moved)
     answer = get_page(client, hours_later(2))
     assert "was another patient’s then" in answer.content.decode()
     assert past_and_current(past_record(answer))["Patient ID"] == (str(other), str(own))

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from backoffice.audit.models import AuditEntry
 from backoffice.sync.models import Lookup, SyncRun
-from orders.models import Appointment, CriticalResult, Order, OrderEvent, Result
+from orders.models import Appointment, CriticalAnnouncement, Order, OrderEvent, Result
 from tests.api.rows import NOW, envelope, order, staff, uid
 from tests.webhooks.events import event
 
@@ -156,7 +156,7 @@ def test_critical_result_links_to_warning_event(
 ) -> None:
     create_order()
     row = event(1, "labtest.result.critical", data={"order_id": KEY})
-    CriticalResult.objects.create(
+    CriticalAnnouncement.objects.create(
         order_id=uid("order", 1),
         interpretation="critical",
         first_heard_at=row.received_at,

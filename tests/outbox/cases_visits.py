@@ -10,10 +10,16 @@ from uuid import UUID
 from backoffice.core.service_client import service
 from backoffice.service.appointments import VisitAddress
 from orders.booking.sites import order_address
-from orders.commands import BookCenter, BookVisit, CancelVisit, RequestVisit, RescheduleVisit
+from orders.commands import (
+    BookCenter,
+    BookHomeAppointment,
+    CancelAppointment,
+    RequestAppointment,
+    RescheduleAppointment,
+)
 from orders.models import Appointment, Order
 from orders.rules.appointment_rules import HOME
-from orders.rules.slots import OfferedTime, VisitPlace, fetch_times
+from orders.rules.slots import AppointmentPlace, OfferedTime, fetch_times
 from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
 from tests.outbox.draw_orders import order_awaiting_draw
@@ -35,7 +41,7 @@ def _address(order: Order) -> VisitAddress:
     return VisitAddress(**{name: text for name, text in order_address(order).items() if text})
 
 
-def choose_time(place: VisitPlace) -> OfferedTime:
+def choose_time(place: AppointmentPlace) -> OfferedTime:
     """Return an offered time that no other case uses."""
     offered = fetch_times(service(), place, None)
     assert offered is not None, "nothing is offered"
@@ -59,7 +65,7 @@ def choose_time(place: VisitPlace) -> OfferedTime:
 
 
 def _count_visits(
-    records: SandboxRecords, command: BookVisit | BookCenter | RequestVisit, _: UUID
+    records: SandboxRecords, command: BookHomeAppointment | BookCenter | RequestAppointment, _: UUID
 ) -> int:
     """Count the visits created for the order, current or not."""
     return records.count(
@@ -69,14 +75,14 @@ def _count_visits(
     )
 
 
-def _create_booking(records: SandboxRecords) -> BookVisit:
+def _create_booking(records: SandboxRecords) -> BookHomeAppointment:
     order = create_order(records)
     address = _address(order)
-    return BookVisit(
+    return BookHomeAppointment(
         order_id=order.pk,
         user_id=order.user_id,
         address=address,
-        time=choose_time(VisitPlace(address=address)),
+        time=choose_time(AppointmentPlace(address=address)),
     )
 
 
@@ -87,14 +93,14 @@ def _create_center_booking(records: SandboxRecords) -> BookCenter:
         " WHERE l.slug = %s AND s.state = 'AZ' AND s.is_active ORDER BY 1 LIMIT 2",
         [LAB],
     )
-    time = choose_time(VisitPlace(lab=LAB, sites=tuple(site for (site,) in sites)))
+    time = choose_time(AppointmentPlace(lab=LAB, sites=tuple(site for (site,) in sites)))
     return BookCenter(order_id=order.pk, user_id=order.user_id, lab=LAB, site="Made up", time=time)
 
 
-def _create_request(records: SandboxRecords) -> RequestVisit:
+def _create_request(records: SandboxRecords) -> RequestAppointment:
     order = create_order(records, zip_code="54650")
     provider = service().appointments.area_info("54650").data.phlebotomy.providers[0].name
-    return RequestVisit(
+    return RequestAppointment(
         order_id=order.pk, user_id=order.user_id, provider=provider, address=_address(order)
     )
 
@@ -102,7 +108,7 @@ def _create_request(records: SandboxRecords) -> RequestVisit:
 def create_booked_visit(records: SandboxRecords) -> tuple[Order, Appointment]:
     """Return an order with a booked home visit."""
     order = create_order(records)
-    time = choose_time(VisitPlace(address=_address(order)))
+    time = choose_time(AppointmentPlace(address=_address(order)))
     service().appointments.book_phlebotomy(order.pk, time.key)
     store_orders([service().orders.get(order.pk)])
     subject = VISIT_LOOKUPS["appointment-phlebotomy"]
@@ -127,13 +133,13 @@ def _seen_visit(order: Order, visit: Appointment) -> dict[str, Any]:
     }
 
 
-def create_move(records: SandboxRecords) -> RescheduleVisit:
+def create_move(records: SandboxRecords) -> RescheduleAppointment:
     order, visit = create_booked_visit(records)
-    place = VisitPlace(address=_address(order))
-    return RescheduleVisit(**_seen_visit(order, visit), time=choose_time(place), where=place)
+    place = AppointmentPlace(address=_address(order))
+    return RescheduleAppointment(**_seen_visit(order, visit), time=choose_time(place), where=place)
 
 
-def _count_moves(records: SandboxRecords, command: RescheduleVisit, _: UUID) -> int:
+def _count_moves(records: SandboxRecords, command: RescheduleAppointment, _: UUID) -> int:
     return records.count(
         "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o ON o.number = v.order_id"
         " WHERE o.id = %s AND v.start_at = %s AND v.is_current",
@@ -142,13 +148,13 @@ def _count_moves(records: SandboxRecords, command: RescheduleVisit, _: UUID) -> 
     )
 
 
-def _create_cancellation(records: SandboxRecords) -> CancelVisit:
+def _create_cancellation(records: SandboxRecords) -> CancelAppointment:
     order, visit = create_booked_visit(records)
     reasons = service().appointments.phlebotomy_cancellation_reasons()
-    return CancelVisit(**_seen_visit(order, visit), reason_id=reasons.records[0].data.id)
+    return CancelAppointment(**_seen_visit(order, visit), reason_id=reasons.records[0].data.id)
 
 
-def _count_cancellations(records: SandboxRecords, command: CancelVisit, _: UUID) -> int:
+def _count_cancellations(records: SandboxRecords, command: CancelAppointment, _: UUID) -> int:
     return records.count(
         "SELECT count(*) FROM sandbox_appointmentevent WHERE appointment_id = %s"
         " AND status = 'cancelled'",
@@ -157,9 +163,13 @@ def _count_cancellations(records: SandboxRecords, command: CancelVisit, _: UUID)
 
 
 CASES = (
-    CommandCase(BookVisit, _create_booking, _count_visits, "/phlebotomy/appointment/book$"),
+    CommandCase(
+        BookHomeAppointment, _create_booking, _count_visits, "/phlebotomy/appointment/book$"
+    ),
     CommandCase(BookCenter, _create_center_booking, _count_visits, "/psc/appointment/book$"),
-    CommandCase(RequestVisit, _create_request, _count_visits, "/appointment/request$"),
-    CommandCase(RescheduleVisit, create_move, _count_moves, "/appointment/reschedule$"),
-    CommandCase(CancelVisit, _create_cancellation, _count_cancellations, "/appointment/cancel$"),
+    CommandCase(RequestAppointment, _create_request, _count_visits, "/appointment/request$"),
+    CommandCase(RescheduleAppointment, create_move, _count_moves, "/appointment/reschedule$"),
+    CommandCase(
+        CancelAppointment, _create_cancellation, _count_cancellations, "/appointment/cancel$"
+    ),
 )

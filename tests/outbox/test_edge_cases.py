@@ -120,7 +120,7 @@ def test_canceled_visit_can_be_booked_again_at_once(harness: OutboxHarness, firs
     else:
         store_orders([service().orders.get(order.pk)])
     order.refresh_from_db()
-    assert (appointment_rules.active_visit(order.pk) is None) == (first == "visit")
+    assert (appointment_rules.active_appointment(order.pk) is None) == (first == "visit")
     assert (order.low_level_status == "appointment_cancelled") == (first == "order")
     assert appointment_rules.why_not_book(order) == ""
     address = reverse("orders:book", args=[order.pk])

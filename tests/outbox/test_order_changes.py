@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from backoffice.audit.models import AuditEntry
 from backoffice.outbox.models import CommandRecord
-from orders.commands.appointments import visit_lock
+from orders.commands.appointments import appointment_lock
 from orders.models import Order
 from tests.api.rows import staff
 from tests.outbox.harness import OutboxHarness
@@ -111,7 +111,7 @@ def test_rate_limited_command_is_sent_again(harness: OutboxHarness, order: Order
 def test_cancellation_is_refused_while_visit_is_changing(
     harness: OutboxHarness, order: Order
 ) -> None:
-    create_command(staff("front desk"), title="Book a visit", lock=visit_lock(order.pk))
+    create_command(staff("front desk"), title="Book a visit", lock=appointment_lock(order.pk))
     address = reverse("orders:cancel", args=[order.pk])
     response = harness.submit_form(
         harness.client("clinician"), address, why="other", reason="not needed"

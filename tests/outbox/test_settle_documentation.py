@@ -33,7 +33,7 @@ CHAPTER = re.compile(r"\((?:orders|appointments|catalogue|users|webhooks)\.md \d
 def _explanation(command: type[Command]) -> str:
     """Return the comments and docstrings of a command's `settle` and its helpers."""
     parts = [command.settle]
-    for name in ("find_visit", "_ended"):
+    for name in ("find_appointment", "_ended"):
         if f"self.{name}(" in inspect.getsource(command.settle):
             parts.append(getattr(command, name))
     words = []

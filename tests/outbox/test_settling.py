@@ -20,9 +20,9 @@ from backoffice.outbox.enqueueing import resolve
 from backoffice.outbox.models import CommandRecord
 from backoffice.team.models import Notification
 from backoffice.team.notifications import notify_request_outcomes
-from orders.commands import BookCenter, CancelOrder, RescheduleVisit
+from orders.commands import BookCenter, CancelOrder, RescheduleAppointment
 from orders.rules.appointment_rules import CENTER
-from orders.rules.slots import OfferedTime, VisitPlace, fetch_times
+from orders.rules.slots import AppointmentPlace, OfferedTime, fetch_times
 from orders.sync.orders import store_orders
 from tests.outbox.cases import CASES
 from tests.outbox.cases_visits import LAB, VISIT_LOOKUPS, choose_time, create_order
@@ -91,11 +91,11 @@ def test_refused_second_sending_is_undecided(worker_setup: WorkerSetup, case: Co
     worker_setup.resolve(row, happened=True)
 
 
-def create_center_booking(worker_setup: WorkerSetup) -> tuple[BookCenter, VisitPlace]:
+def create_center_booking(worker_setup: WorkerSetup) -> tuple[BookCenter, AppointmentPlace]:
     order = create_order(worker_setup.records, "walk_in_test", "85004")
     centers = service().appointments.order_psc_info(order.pk, "50").data.patient_service_centers
     sites = [site.site_code for site in centers if site.bookable][:3]
-    place = VisitPlace(lab=LAB, sites=tuple(sites))
+    place = AppointmentPlace(lab=LAB, sites=tuple(sites))
     return (
         BookCenter(
             order_id=order.pk,
@@ -108,7 +108,7 @@ def create_center_booking(worker_setup: WorkerSetup) -> tuple[BookCenter, VisitP
     )
 
 
-def create_center_move(worker_setup: WorkerSetup, *, same_time: bool) -> RescheduleVisit:
+def create_center_move(worker_setup: WorkerSetup, *, same_time: bool) -> RescheduleAppointment:
     """Book a visit at a center. Return a move of it to another center.
 
     The new time is the same or another one.
@@ -133,7 +133,7 @@ def create_center_move(worker_setup: WorkerSetup, *, same_time: bool) -> Resched
     worker_setup.harness.deliver()
     row.refresh_from_db()
     assert row.state == State.DONE, row.refusal
-    return RescheduleVisit(
+    return RescheduleAppointment(
         order_id=booking.order_id,
         user_id=booking.user_id,
         visit_type=CENTER,

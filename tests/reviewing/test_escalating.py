@@ -15,7 +15,7 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.team.emails import send_due
 from backoffice.team.models import Notification
-from orders.models import CriticalResult, Order, Review
+from orders.models import CriticalAnnouncement, Order, Review
 from orders.results.critical_calls import acknowledge
 from orders.results.escalation import escalate_criticals
 from orders.tasks import notify_staff
@@ -39,7 +39,7 @@ def make_critical_result(n: int = 1, *, minutes: float = 31, days: float = 0) ->
 def make_announcement(*, minutes: float) -> None:
     """Create the announcement of a critical result, received `minutes` ago."""
     received_at = timezone.now() - timedelta(minutes=minutes)
-    CriticalResult.objects.create(
+    CriticalAnnouncement.objects.create(
         order_id=uid("order", 1), interpretation="critical", first_heard_at=received_at,
         heard_at=timezone.now(), event_number=1, message_id="msg-1",
     )  # fmt: skip

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from backoffice.accounts.models import User
 from orders.models import (
     CriticalAcknowledgement,
+    CriticalAnnouncement,
     CriticalCall,
-    CriticalResult,
     ResultVersion,
     Review,
     Signature,
@@ -24,7 +24,7 @@ from orders.models import (
 from orders.models.review import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
 from orders.results import open_criticals, result_badges, unsigned_count
 from orders.results.critical_calls import acknowledge, record_call
-from orders.results.queue import fold_tally, queue_counts, review_queue, sort_queue
+from orders.results.queue import compact_tally, queue_counts, review_queue, sort_queue
 from orders.results.sign_off import (
     AlreadySigned,
     CannotSign,
@@ -60,7 +60,7 @@ def review(n: int = 1) -> Review:
 
 def announce_critical(order_id: UUID) -> None:
     now = timezone.now()
-    CriticalResult(
+    CriticalAnnouncement(
         order_id=order_id, first_heard_at=now, heard_at=now, event_number=1, message_id="m"
     ).save(force_insert=True)
 
@@ -289,7 +289,7 @@ def perform_action(order_id: UUID, people: list[User], step: tuple[Any, ...]) ->
         case ("corrected",):
             announce_correction(order_id)
         case ("announced",):
-            if not CriticalResult.objects.filter(pk=order_id).exists():
+            if not CriticalAnnouncement.objects.filter(pk=order_id).exists():
                 announce_critical(order_id)
         case ("sign", who, version):
             sign(order_id, version, people[who])
@@ -308,13 +308,13 @@ def perform_action(order_id: UUID, people: list[User], step: tuple[Any, ...]) ->
                 record_call(found, found.version, people[0], recipient="Dr. Madeup",
                             outcome=outcome, next_attempt_at=next_attempt)  # fmt: skip
         case ("add up",):
-            fold_tally(worth=1)
+            compact_tally(worth=1)
 
 
 def expected(order_id: UUID) -> tuple[bool, bool]:
     """Return whether the result must be in the queue and open as critical, from records alone."""
     newest = ResultVersion.objects.filter(order_id=order_id).order_by("number").last()
-    is_announced = CriticalResult.objects.filter(pk=order_id).exists()
+    is_announced = CriticalAnnouncement.objects.filter(pk=order_id).exists()
     if newest is None:
         number, since = (0, 0) if is_announced else (-1, None)
     else:

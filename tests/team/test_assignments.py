@@ -10,8 +10,9 @@ from django.test import Client, RequestFactory
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
-from backoffice.team.actions import AlreadyAssigned, assign, notify
+from backoffice.team.actions import AlreadyAssigned, assign
 from backoffice.team.models import Assignment, AssignmentChange, Notification
+from backoffice.team.notifications import notify
 from tests.api.rows import order, staff
 from tests.team.forms import ORDER, PATIENT, post, render_tag, signed_subject
 

@@ -16,9 +16,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.team.actions import notify
 from backoffice.team.emails import MAX_ATTEMPTS, MAX_LINES, send_due
 from backoffice.team.models import MailChoice, Notification
+from backoffice.team.notifications import notify
 from tests.api.rows import patient, staff
 from tests.team.forms import ORDER
 from tests.team.mail_server import MailServer

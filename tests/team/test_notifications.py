@@ -15,10 +15,10 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice.accounts.access import roles_of
 from backoffice.accounts.models import User
 from backoffice.outbox.models import CommandRecord
-from backoffice.team.actions import assign, notify
+from backoffice.team.actions import assign
 from backoffice.team.models import MailChoice, Notification
 from backoffice.team.notification_kinds import NOTIFICATION_KINDS
-from backoffice.team.notifications import commands_to_notify, notify_request_outcomes
+from backoffice.team.notifications import commands_to_notify, notify, notify_request_outcomes
 from orders.models import Appointment, Order
 from orders.notifications import notify_order_changes
 from tests.api.rows import NOW, envelope, order, patient, staff, uid

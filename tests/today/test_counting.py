@@ -94,10 +94,10 @@ def test_rollback_removes_its_counts() -> None:
 def test_fold_keeps_the_sums_and_one_row_per_state() -> None:
     rows = run_random_statements()
     before = counts.order_counts().by_state
-    assert counts.fold() == rows == 250
+    assert counts.compact_counts() == rows == 250
     assert counts.order_counts().by_state == before and counts_are_exact()
     assert OrderCount.objects.count() == len(STATES)
-    assert counts.fold() == 0, "nothing to add up is left alone"
+    assert counts.compact_counts() == 0, "nothing to add up is left alone"
 
 
 def test_repair_corrects_a_wrong_count_and_records_drift() -> None:
@@ -217,7 +217,7 @@ def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> No
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 assert counts_are_exact()
             looks += 1
-            counts.fold()
+            counts.compact_counts()
             assert counts.repair() == 0, "a check beside writers finds nothing to mend"
             assert time.monotonic() < ends + 120, writers.done
     assert not writers.failures
@@ -229,7 +229,7 @@ def test_two_folds_at_once_lose_nothing(address: str) -> None:
     before = counts.order_counts().by_state
     with psycopg.connect(address) as other:
         other.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["orders_ordercount"])
-        assert counts.fold() == 0
+        assert counts.compact_counts() == 0
         other.rollback()
     threads = [threading.Thread(target=_folding) for _ in range(3)]
     for thread in threads:
@@ -242,6 +242,6 @@ def test_two_folds_at_once_lose_nothing(address: str) -> None:
 
 def _folding() -> None:
     try:
-        counts.fold()
+        counts.compact_counts()
     finally:
         connection.close()

@@ -16,7 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.team.actions import assign, record_contact
 from orders.exceptions import queue
-from orders.models import Appointment, CriticalResult, Order, OrderDraft
+from orders.models import Appointment, CriticalAnnouncement, Order, OrderDraft
 from tests.api.rows import demographics, envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,7 +69,7 @@ def make_visit(n: int, **values: Any) -> Appointment:
 
 def make_critical(row: Order) -> None:
     now = timezone.now()
-    CriticalResult.objects.create(
+    CriticalAnnouncement.objects.create(
         order=row, user_id=row.user_id, status="final", interpretation="critical",
         first_heard_at=now, heard_at=now, event_number=1, message_id=f"msg-{row.pk}",
     )  # fmt: skip
@@ -154,7 +154,7 @@ def test_critical_bar_is_on_every_page(busy: None) -> None:
         assert "1 critical result" in page, address
         assert "icon-critical.svg" in page, address
     assert "<title>(1!) Today" in client.get("/today/").content.decode()
-    CriticalResult.objects.all().delete()
+    CriticalAnnouncement.objects.all().delete()
 
 
 def test_critical_bar_is_absent_without_criticals() -> None:

@@ -66,7 +66,7 @@ newest AS (
  ORDER BY data ->> 'order_id', (data ->> 'updated_at')::timestamptz DESC, number DESC
 )
 SELECT coalesce(newest.order_id, held.order_id)
-FROM newest FULL JOIN orders_criticalresult AS held USING (order_id)
+FROM newest FULL JOIN orders_criticalannouncement AS held USING (order_id)
 WHERE (held.message_id, held.status, held.interpretation)
  IS DISTINCT FROM (newest.message_id, newest.status, newest.interpretation)
 """

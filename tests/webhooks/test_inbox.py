@@ -121,8 +121,8 @@ def test_oracle_detects_wrong_rows(back_office: BackOffice) -> None:
         " (SELECT id FROM orders_order LIMIT 1)",
         "history": "DELETE FROM orders_orderevent WHERE (order_id, event_id) ="
         " (SELECT order_id, event_id FROM orders_orderevent LIMIT 1)",
-        "critical results": "DELETE FROM orders_criticalresult WHERE order_id ="
-        " (SELECT order_id FROM orders_criticalresult LIMIT 1)",
+        "critical results": "DELETE FROM orders_criticalannouncement WHERE order_id ="
+        " (SELECT order_id FROM orders_criticalannouncement LIMIT 1)",
         "summaries": "UPDATE wearables_summary SET number = 0 WHERE id ="
         " (SELECT id FROM wearables_summary LIMIT 1)",
         "samples": "DELETE FROM wearables_chunk WHERE (series_id, day) ="

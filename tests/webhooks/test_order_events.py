@@ -16,7 +16,7 @@ from backoffice.service import orders as service_orders
 from backoffice.service.events import ReceivedEvent
 from backoffice.sync.models import Lookup
 from orders.handlers import handle_orders
-from orders.models import Appointment, CriticalResult, Order, OrderEvent
+from orders.models import Appointment, CriticalAnnouncement, Order, OrderEvent
 from orders.sync import store_orders
 from tests.webhooks.other_worker import elsewhere
 from tests.webhooks.records import TEAM, USER, at, order, order_id
@@ -141,9 +141,9 @@ def test_future_critical_result_hides_no_later_one() -> None:
     drained(put("labtest.result.critical", critical(1, 5, updated_at=year)))
     later = [critical(1, 90, status="corrected"), critical(1, 5, updated_at=year)]
     drained(*(put("labtest.result.critical", one) for one in later))
-    assert CriticalResult.objects.get().status == "corrected"
+    assert CriticalAnnouncement.objects.get().status == "corrected"
     drained(put("labtest.result.critical", critical(1, 5, updated_at=year)))
-    assert CriticalResult.objects.get().status == "corrected"
+    assert CriticalAnnouncement.objects.get().status == "corrected"
 
 
 def test_version_slightly_ahead_is_applied() -> None:
@@ -179,7 +179,7 @@ def test_unrepresentable_times_are_not_applied(moment: str) -> None:
         assert (event.state, event.outcome) == ("retry", "failed"), event.reason
     assert [row.updated_at.year for row in Order.objects.all()] == [2026, 2026]
     assert {step.created_at.year for step in OrderEvent.objects.all()} == {2026}
-    assert [str(row.pk) for row in CriticalResult.objects.all()] == [order_id(2)]
+    assert [str(row.pk) for row in CriticalAnnouncement.objects.all()] == [order_id(2)]
 
 
 def test_unknown_vocabulary_is_stored_as_sent() -> None:
@@ -284,7 +284,7 @@ def test_critical_result_is_stored_and_newest_wins() -> None:
     late = put("labtest.result.critical", critical(1, 60, status="final"))
     assert drained(late) == ["applied"]
     assert drained(put("labtest.result.critical", critical(1, 5))) == ["stale"]
-    row = CriticalResult.objects.get()
+    row = CriticalAnnouncement.objects.get()
     assert (row.status, row.message_id) == ("final", late.message_id)
     assert marked("results") == {order_id(1)} == marked("orders")
     drained(put("labtest.result.critical", critical(1, 90, status="corrected")))
@@ -295,7 +295,7 @@ def test_critical_result_is_stored_and_newest_wins() -> None:
 def test_two_critical_results_in_one_batch_keep_newest() -> None:
     events = [put("labtest.result.critical", critical(1, minutes)) for minutes in (30, 10)]
     assert drained(*events) == ["applied", "stale"]
-    assert CriticalResult.objects.get().message_id == events[0].message_id
+    assert CriticalAnnouncement.objects.get().message_id == events[0].message_id
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_critical_result_without_user_or_version() -> None:
     bare = {"order_id": order_id(1)}
     event = {"event_type": "labtest.result.critical", "data": bare}
     assert drained(put("labtest.result.critical", json.dumps(event).encode())) == ["applied"]
-    stored = CriticalResult.objects.get()
+    stored = CriticalAnnouncement.objects.get()
     assert (stored.user_id, stored.updated_at, stored.sample_id) == (None, None, None)
 
 

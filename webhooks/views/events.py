@@ -19,7 +19,7 @@ from backoffice.pages.paging.counts import Count, capped_count
 from backoffice.pages.paging.pages import Page, Sort, fetch_page
 from orders.models import Order
 from webhooks import event_log, payloads, silence
-from webhooks.event_rows import event_rows, is_about_order
+from webhooks.event_list_rows import event_rows, is_about_order
 from webhooks.forms import TABS, EventFilters
 from webhooks.models import Event
 

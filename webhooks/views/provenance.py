@@ -14,16 +14,16 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.access import PERMISSIONS, may, requires
 from backoffice.audit.recording import record_view
 from backoffice.pages.lists.fields import response_status
-from orders.models import Order, OrderEvent, OrderMove, Result
-from webhooks.event_rows import event_rows
+from orders.models import Order, OrderEvent, OrderPatientChange, Result
+from webhooks.event_list_rows import event_rows
 from webhooks.provenance import (
     MAX_EVENTS,
     SourceFinder,
+    appointments_of_order,
     record_histories,
     sourced_steps,
     sourced_values,
     stored_events,
-    visits_of_order,
 )
 from webhooks.record_history import URL_MOMENT_FORMAT, first_move_after, slider_stops
 from webhooks.record_history_forms import MomentForm
@@ -40,7 +40,7 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if order is None:
         raise Http404
     history = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
-    visits = list(visits_of_order(order))
+    visits = list(appointments_of_order(order))
     result = Result.objects.filter(pk=order.pk).only("as_of", "status", "missing_since").first()
     form = MomentForm(request.GET)
     valid = form.is_valid()
@@ -53,7 +53,9 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if moment is not None and not form.shareable():
         address = reverse("events:why-order", args=[order.pk])
         return redirect(f"{address}?at={moment.strftime(URL_MOMENT_FORMAT)}")
-    moves = list(OrderMove.objects.filter(order_id=order.pk)[:MAX_EVENTS]) if moment else []
+    moves = (
+        list(OrderPatientChange.objects.filter(order_id=order.pk)[:MAX_EVENTS]) if moment else []
+    )
     move = first_move_after(order, moves, moment) if moment else None
     sources = SourceFinder(order, rows)
     moved_between = [patient for move in moves for patient in (move.before, move.after)]

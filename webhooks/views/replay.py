@@ -16,7 +16,7 @@ from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_entry, record_list, record_view
 from backoffice.pages.paging.counts import COUNT_CAP, capped_count
 from webhooks import event_log, replay
-from webhooks.event_rows import event_rows
+from webhooks.event_list_rows import event_rows
 from webhooks.forms import ReplayFilters
 from webhooks.models import Event, EventQuerySet
 from webhooks.views.events import event_or_404

@@ -4,6 +4,8 @@ A reading is `critical`, `abnormal`, `unknown` (not interpreted), `normal`, or e
 nothing to interpret. All enumerations of the service are open, and laboratories use their own
 spellings. A word is folded (case, spaces, dashes, punctuation) and looked up. A word that is still
 unknown is never read as normal. An administrator may rank such a word (System > Unknown values).
+
+Whether a whole result is critical follows from its lines: `orders/sync/result_versions.py`.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Basis(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class VisitZone:
+class AppointmentZone:
     zone: ZoneInfo
     basis: Basis
 
@@ -91,10 +91,10 @@ def state_zone(state: str | None) -> ZoneInfo | None:
 
 
 @lru_cache(maxsize=4096)
-def visit_zone(iana_timezone: str | None, state: str | None) -> VisitZone:
+def visit_zone(iana_timezone: str | None, state: str | None) -> AppointmentZone:
     """Return the zone of an appointment by its own time zone and the state of its address."""
     if (own_zone := zone_of(iana_timezone)) is not None:
-        return VisitZone(own_zone, Basis.GIVEN)
+        return AppointmentZone(own_zone, Basis.GIVEN)
     if (assumed := state_zone(state)) is not None:
-        return VisitZone(assumed, Basis.STATE)
-    return VisitZone(ZoneInfo("UTC"), Basis.UNKNOWN)
+        return AppointmentZone(assumed, Basis.STATE)
+    return AppointmentZone(ZoneInfo("UTC"), Basis.UNKNOWN)
