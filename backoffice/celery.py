@@ -67,7 +67,7 @@ def _every(seconds: float, task: str, queue: str) -> dict[str, object]:
 
 
 # These only wake workers. Rows (`Event`, `SyncRun`, `Lookup`) say what is due, by the settings
-# SYNC_ORDERS_SECONDS, SYNC_USERS_MINUTES and so on.
+# SYNC_ORDERS_SECONDS, SYNC_SWEEP_HOURS (full runs), SYNC_USERS_MINUTES and so on.
 app.conf.beat_schedule = {
     "inbox: apply events": _every(1, "webhooks.tasks.apply_due_events", "inbox"),
     "inbox: detect silence of the service": _every(30, "webhooks.tasks.check_silence", "bulk"),

@@ -22,7 +22,7 @@ class LabRow:
     markers: int
 
 
-def draw(rows: Iterable[LabRow]) -> str:
+def render_rows(rows: Iterable[LabRow]) -> str:
     return "".join(_row(row) for row in rows)
 
 

@@ -19,7 +19,7 @@ from labs.account_catalogs import compare_markers, compare_tests
 from labs.details import billing_by_state, questions
 from labs.lab_tests.views import actions_of
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
-from labs.rendering import LabRow, draw
+from labs.rendering import LabRow, render_rows
 from labs.search_texts import clean_search_text
 
 PAGE_SIZE: Final = 50
@@ -45,7 +45,7 @@ def labs(request: HttpRequest) -> HttpResponse:
         for lab in Lab.with_counts()
     ]
     without_lab = [account for accounts in by_lab.values() for account in accounts]
-    context = {"rows": rows, "rows_html": SafeString(draw(rows)), "strays": without_lab}
+    context = {"rows": rows, "rows_html": SafeString(render_rows(rows)), "strays": without_lab}
     return render(request, "labs/list.html", context)
 
 

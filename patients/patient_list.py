@@ -18,7 +18,7 @@ from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.pages import Page, PagePosition
 from patients.forms import PatientFilters
 from patients.models import Patient, PatientQuerySet
-from patients.rendering import draw
+from patients.rendering import render_rows
 
 
 class PatientRow(TypedDict):
@@ -136,7 +136,7 @@ class PatientList(ListPage):
         ]
 
     def render_rows(self, rows: list[PatientRow], screen: ListContext) -> SafeString:
-        return draw(rows, screen)
+        return render_rows(rows, screen)
 
     def patient_id_of(self, row: Patient) -> UUID:
         return row.pk

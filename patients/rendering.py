@@ -14,7 +14,7 @@ from backoffice.pages.lists.context import ListContext
 from backoffice.pages.templatetags.ui import DASH, age, dash, day, local_day, phone, short_id, words
 
 
-def draw(rows: list[Any], screen: ListContext) -> SafeString:
+def render_rows(rows: list[Any], screen: ListContext) -> SafeString:
     """Return the rows of one page, in the columns that the user has chosen."""
     cells = [CELLS[column.key] for column in screen.columns[1:]]
     parts = []

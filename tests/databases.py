@@ -32,7 +32,7 @@ TEMPLATE_SOURCES = (
     *("backoffice/settings.py", "backoffice/apps.py", "backoffice/accounts/access.py"),
     "backoffice/core/installation.py",
     "backoffice/core/generated_fields.py",
-    *("backoffice/operations/roles.py", "backoffice/management/commands/*.py"),
+    *("backoffice/operations/database_roles.py", "backoffice/management/commands/*.py"),
 )
 """Files that determine the database that `migrate` (and `demo_users`) makes."""
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from django.db import connection
 
-from backoffice.sync import clocks
+from backoffice.sync import server_clock
 from orders.models import Order
 
 MAX_CLOCK_OFFSET: Final = 60.0
@@ -134,7 +134,7 @@ def _clock() -> tuple[float | None, float]:
         cursor.execute(_CLOCKS)
         rows = cursor.fetchall()
     jump = max((change for _, change in rows if change is not None), default=0.0)
-    limit = clocks.MAX_JITTER.total_seconds()
+    limit = server_clock.MAX_JITTER.total_seconds()
     return (rows[0][0] if rows else None), (jump if jump > limit else 0.0)
 
 
@@ -151,6 +151,9 @@ def _has_changed_order(pause: Pause) -> bool:
     The mirror has the change from an event or from a lookup of the order. Both times are by the
     service's clock.
     """
-    after, before = pause.changes_after + clocks.MAX_AHEAD, pause.changes_before - clocks.MAX_AHEAD
+    after, before = (
+        pause.changes_after + server_clock.MAX_AHEAD,
+        pause.changes_before - server_clock.MAX_AHEAD,
+    )
     steps = Order.objects.filter(updated_at__gt=after, last_event_at__gt=after)
     return steps.filter(last_event_at__lt=before, missing_since=None).exists()

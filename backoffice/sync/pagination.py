@@ -21,7 +21,7 @@ from threading import Event, Thread
 from typing import Generic, TypeVar
 
 from backoffice.service import Record, RecordPage, Unreadable
-from backoffice.sync.clocks import ClockReading
+from backoffice.sync.server_clock import ClockReading
 
 T = TypeVar("T")
 

@@ -9,6 +9,9 @@ A claim takes a lease, timed by the database's clock, and increments the run's f
 to a run compares the fence, in the same transaction as the mirrored rows: a worker that was paused
 and lost its lease cannot write. A batch that changed nothing writes only the checkpoint, at most
 once a second.
+
+How often a list is read stands beside the list, from the `SYNC_…` settings: `ALL_ORDERS` in
+`orders/sync/orders.py`, and so on.
 """
 
 from __future__ import annotations
@@ -34,11 +37,11 @@ from backoffice.mirror.models import Drift, UnreadRecord
 from backoffice.mirror.tables import ApplyOutcome, key_text
 from backoffice.mirror.unreadable_records import clear_unreadable, key_from_raw, save_unreadable
 from backoffice.service import Record, Service, Unreadable, errors
-from backoffice.sync import clocks
-from backoffice.sync.clocks import latest_window
+from backoffice.sync import server_clock
 from backoffice.sync.lookups import failing_keys, schedule_lookups
 from backoffice.sync.models import SyncRun
 from backoffice.sync.pagination import Batch, PaginationError, in_background
+from backoffice.sync.server_clock import latest_window
 
 logger = logging.getLogger(__name__)
 
@@ -280,7 +283,10 @@ def _claim(synced_list: SyncedList) -> SyncRun | None:
             **_lease(),
         )
     run.refresh_from_db()
-    if run.window_start is not None and run.window_start > datetime.now(UTC) + clocks.MAX_AHEAD:
+    if (
+        run.window_start is not None
+        and run.window_start > datetime.now(UTC) + server_clock.MAX_AHEAD
+    ):
         # Requested while a clock was wrong: this window would find nothing, now or later.
         run.window_start = latest_window(run.resource) or _first_window()
         run.checkpoint = {}
@@ -327,7 +333,7 @@ class _RunCounts:
 
 def _save_progress(run: SyncRun, batch: Batch[T], counts: _RunCounts) -> None:
     run.total = batch.total if batch.total is not None else run.total
-    clocks.set_server_date(run, batch.clock)
+    server_clock.set_server_date(run, batch.clock)
     run.checkpoint = {**run.checkpoint, **batch.checkpoint}
     _update_held(
         run,

@@ -28,7 +28,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.team.models import MailChoice, Notification
-from backoffice.team.notification_kinds import NOTIFICATION_KINDS
+from backoffice.team.notification_texts import NOTIFICATION_KINDS
 
 logger = logging.getLogger(__name__)
 

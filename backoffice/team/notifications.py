@@ -19,7 +19,7 @@ from backoffice.accounts.models import User
 from backoffice.outbox import late_outcomes
 from backoffice.outbox.models import CommandRecord
 from backoffice.team.models import MailChoice, Notification
-from backoffice.team.notification_kinds import NOTIFICATION_KINDS
+from backoffice.team.notification_texts import NOTIFICATION_KINDS
 from backoffice.team.subjects import make_subject
 
 NEWS_PERIOD: Final = timedelta(days=3)

@@ -1,4 +1,7 @@
-"""Fetch one document from the service: a complete, checked PDF, or the reason for its absence."""
+"""Fetch one document from the service: a complete, checked PDF, or the reason for its absence.
+
+`printing.py` fetches those of many orders and merges them.
+"""
 
 from __future__ import annotations
 

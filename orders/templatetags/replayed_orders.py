@@ -10,7 +10,7 @@ from django.utils import timezone
 from backoffice.accounts.access import may
 from backoffice.audit.recording import record_list
 from labs.models import LabAccount
-from orders.placing.account_replay import DAYS, MAX_ORDERS, replay
+from orders.placing.allowlist_simulation import DAYS, MAX_ORDERS, replay
 
 register = template.Library()
 

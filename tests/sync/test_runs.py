@@ -20,7 +20,7 @@ from pytest_django import Settings
 from backoffice.mirror.models import Drift, UnreadRecord
 from backoffice.mirror.tables import ApplyOutcome
 from backoffice.service import Record
-from backoffice.sync import clocks
+from backoffice.sync import server_clock
 from backoffice.sync.lookups import LookupType, run_due_lookups
 from backoffice.sync.models import Lookup, SyncRun
 from backoffice.sync.runs import SyncedList, request_run, sync_when_due, work_on_run
@@ -198,11 +198,11 @@ def test_window_moves_only_when_a_run_ends(stub_service: StubService) -> None:
 
     stub_service(answer)
     assert work_once(CHANGED_ORDERS).state == "done"
-    window = clocks.latest_window("orders")
+    window = server_clock.latest_window("orders")
     broken = True
     run = work_once(CHANGED_ORDERS)
     assert run.state == "due" and run.attempts == 1
-    assert clocks.latest_window("orders") == window
+    assert server_clock.latest_window("orders") == window
 
 
 def test_pages_before_a_failure_are_stored_and_not_read_again(stub_service: StubService) -> None:

@@ -17,7 +17,7 @@ from backoffice.accounts.models import User
 from backoffice.outbox.models import CommandRecord
 from backoffice.team.actions import assign
 from backoffice.team.models import MailChoice, Notification
-from backoffice.team.notification_kinds import NOTIFICATION_KINDS
+from backoffice.team.notification_texts import NOTIFICATION_KINDS
 from backoffice.team.notifications import commands_to_notify, notify, notify_request_outcomes
 from orders.models import Appointment, Order
 from orders.notifications import notify_order_changes

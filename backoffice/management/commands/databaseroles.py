@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from backoffice.operations import roles
+from backoffice.operations import database_roles
 
 
 class Command(BaseCommand):
@@ -16,14 +16,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--apply", action="store_true", help="run it, as the tables' owner")
-        parser.add_argument("--prefix", default=roles.PREFIX, help="of the names (default: bo)")
+        parser.add_argument(
+            "--prefix", default=database_roles.PREFIX, help="of the names (default: bo)"
+        )
 
     def handle(self, *args: Any, apply: bool, prefix: str, **options: Any) -> None:
-        lines = list(roles.statements(prefix))
+        lines = list(database_roles.statements(prefix))
         if not apply:
             self.stdout.write("\n".join(lines))
             return
-        roles.apply(iter(lines))
+        database_roles.apply(iter(lines))
         self.stdout.write(
             f"Made and limited {prefix}_web, {prefix}_worker and {prefix}_audit. Give each a"
             r" password (psql: \password) and its processes the address with it."

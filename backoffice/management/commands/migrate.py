@@ -20,7 +20,7 @@ from django.db.migrations import Migration
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg import errors, sql
 
-from backoffice.operations import roles
+from backoffice.operations import database_roles
 
 LOCK_TIMEOUT: Final = "2s"
 TRIES: Final = 10
@@ -134,7 +134,7 @@ class Command(migrate.Command):
             try:
                 super().handle(*args, **options)
                 self._wait_for_locks(self.lock_timeout)
-                roles.refresh()
+                database_roles.refresh()
             except OperationalError as error:
                 if not isinstance(error.__cause__, errors.LockNotAvailable):
                     raise

@@ -19,7 +19,7 @@ import orders.sync
 import patients.sync
 import patients.wearables.sync
 from backoffice.core import service_team
-from backoffice.operations.service_silence import reporting
+from backoffice.operations.outage_messages import reporting
 from backoffice.service import errors
 from backoffice.sync.lookups import run_due_lookups
 from backoffice.sync.models import Lookup, SyncRun

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.conf import settings
 
 from backoffice.core import service_client, service_team
-from backoffice.operations.service_silence import REASONS
+from backoffice.operations.outage_messages import REASONS
 from backoffice.service import RecordPage, Service, errors
 from backoffice.service.labs import LabAccountPayload
 from backoffice.service.management import Webhook

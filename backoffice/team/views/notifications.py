@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice.accounts.access import requires, staff_user
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from backoffice.team.models import MailChoice, Notification
-from backoffice.team.notification_kinds import NOTIFICATION_KINDS
+from backoffice.team.notification_texts import NOTIFICATION_KINDS
 from backoffice.team.subjects import subject_label, subject_url
 
 PAGE_SIZE: Final = 50

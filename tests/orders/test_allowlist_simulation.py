@@ -24,8 +24,8 @@ from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, LabAccountMarker, LabAccountTeam, LabAccountTest, Marker
 from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order
-from orders.placing import account_replay
-from orders.placing.account_replay import Replay, replay
+from orders.placing import allowlist_simulation
+from orders.placing.allowlist_simulation import Replay, replay
 from tests.api.rows import TEAM, envelope, order, patient, staff, uid
 from tests.labs.test_pages import account as make_account
 from tests.labs.test_pages import lab, lab_test
@@ -279,10 +279,10 @@ def test_replay_is_capped_and_has_few_queries() -> None:
     assert len(queries) <= 7, [query["sql"] for query in queries]
     Order.objects.bulk_create(
         order(n, lab_slug="lab-1", created_at=timezone.now() - timedelta(hours=n))
-        for n in range(100, 101 + account_replay.MAX_ORDERS)
+        for n in range(100, 101 + allowlist_simulation.MAX_ORDERS)
     )
     found = replay_change(FIRST_ACCOUNT, False)
-    assert found.is_capped and found.total == account_replay.MAX_ORDERS
+    assert found.is_capped and found.total == allowlist_simulation.MAX_ORDERS
 
 
 # The page

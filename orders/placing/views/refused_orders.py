@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from backoffice.accounts.access import may, requires
 from backoffice.pages.lists.export import download_computed
 from labs.models import LabAccount
-from orders.placing.account_replay import RefusedOrder, replay
+from orders.placing.allowlist_simulation import RefusedOrder, replay
 
 ALLOWED: Final = {"yes": True, "no": False}
 

@@ -1,4 +1,7 @@
-"""Texts of the kinds of notifications: in the app, and in e-mails, which name no patient."""
+"""Texts of the kinds of notifications: in the app, and in e-mails, which name no patient.
+
+`notifications.py` decides who is notified, and whether by e-mail.
+"""
 
 from __future__ import annotations
 
