@@ -304,11 +304,10 @@ TEMPLATES: list[dict[str, Any]] = [
             "environment": "backoffice.pages.jinja.environment",
             "trim_blocks": True,
             "lstrip_blocks": True,
-            "undefined": jinja2.StrictUndefined if LOCAL else jinja2.Undefined,
+            "undefined": jinja2.StrictUndefined,
         },
     },
 ]
-FORM_RENDERER = "django.forms.renderers.Jinja2"
 USE_TZ = True
 TIME_ZONE = env.time_zone("TIME_ZONE", "UTC")
 LANGUAGE_CODE = "en-us"

@@ -270,8 +270,8 @@ class PartialDate:
 _MONTH_NAMES: Final = (
     "january february march april may june july august september october november december"
 )
-_LONG_MONTHS: Final = _MONTH_NAMES.split()
-_MONTHS: Final = [name[:3] for name in _LONG_MONTHS]
+_MONTHS: Final = [name[:3] for name in _MONTH_NAMES.split()]
+_LONG_MONTHS: Final = frozenset({*_MONTH_NAMES.split(), "sept"})
 _TIME: Final = re.compile(r"(?<=\d)(?:t|\s+)\d{1,2}:\d{2}.*$")
 _TOKEN: Final = re.compile(r"\d+|[a-z]+")
 _YEAR: Final = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")

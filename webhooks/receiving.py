@@ -165,7 +165,7 @@ def _store(delivery: signing.VerifiedDelivery, body: bytes) -> DeliveryResponse:
     else:
         subject_id, user_id = event_envelope.subject(envelope)
         # As text, so that the statement is the same with and without these ids.
-        ids = (str(id) if id else None for id in (user_id, envelope.team_id))
+        ids = (str(key) if key else None for key in (user_id, envelope.team_id))
         row = (*values, envelope.event_type, subject_id, *ids)
         statement = _insert_sql(1)
         if _group_commit.store(row):

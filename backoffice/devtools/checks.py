@@ -26,10 +26,15 @@ AUDIT: Final = (
 def check(_: list[str]) -> int:
     """Run all checks, even after one has failed."""
     with embedded.servers() as servers:
-        # The checks of migrations need a database. This one stays empty: the database of a demo may
-        # have the migrations of an earlier state.
-        name = embedded.database_name(servers.database_url)
-        return _check(servers.database(f"{name}_check"))
+        if not servers.embedded:
+            return _check(servers.database_url)
+        # The checks of migrations need a database. The one of a demo may have the migrations of an
+        # earlier state.
+        name = f"{embedded.database_name(servers.database_url)}_check"
+        try:
+            return _check(servers.empty_database(name))
+        finally:
+            servers.drop_database(name)
 
 
 def _check(database_url: str) -> int:

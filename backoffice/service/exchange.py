@@ -132,7 +132,7 @@ class Exchange:
         self._clock = clock
         self._deadline = deadline
         self._attempts = attempts
-        self._path_parts = path_parts or {}
+        self._path_parts = dict(path_parts or {})
         self._write_deadline = write_deadline
         self._watch = watch or Watch()
         self._ends = math.inf

@@ -251,7 +251,11 @@ def _fit_leaf(raw: msgspec.Raw, sent: bytes, shape: typed.Type, path: str) -> ms
     value = _decode(read, bytes(raw), path)
     if isinstance(value, float) and not math.isfinite(value):
         raise Misfit(path, "Number out of range")
-    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+    if (
+        isinstance(shape, typed.IntType)
+        and isinstance(value, int)
+        and not -_LARGEST <= value < _LARGEST
+    ):
         raise Misfit(path, "Integer out of range")
     return raw
 

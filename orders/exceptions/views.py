@@ -14,12 +14,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice.accounts.access import may, requires
+from backoffice.accounts.access import may, requires, staff_user
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list, record_view
 from backoffice.core.time_formats import ago
 from backoffice.core.urls import record_url
-from backoffice.pages.lists.definition import staff_user
 from backoffice.pages.paging.pages import page_position
 from backoffice.sync.lookups import schedule_lookups
 from backoffice.team.actions import AlreadyAssigned, assign
@@ -187,9 +186,10 @@ def _rows(group: str, items: Sequence[Order | Handling], user: User) -> list[Exc
     holders = assignments_by_subject("order", ids)
     rows = []
     for order in orders:
-        url = reverse("exceptions:card", args=[group, order.pk])
         if group == CRITICAL:
             url = record_url("reviewing:report", order.pk)
+        else:
+            url = reverse("exceptions:card", args=[group, order.pk])
         holder = holders.get(str(order.pk))
         is_mine = holder is not None and holder.user_id == user.pk
         rows.append(ExceptionRow(order, url, last.get(order.pk), holder, is_mine))

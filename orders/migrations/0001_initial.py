@@ -503,7 +503,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='CriticalAnnouncement',
             fields=[
-                ('order', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='critical_result', serialize=False, to='orders.order')),
+                ('order', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='critical_announcement', serialize=False, to='orders.order')),
                 ('sample_id', models.TextField(null=True)),
                 ('status', models.TextField(default='', help_text='final or partial')),
                 ('interpretation', models.TextField(default='')),

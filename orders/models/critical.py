@@ -20,7 +20,7 @@ class CriticalAnnouncement(models.Model):
         on_delete=models.DO_NOTHING,
         db_constraint=False,
         primary_key=True,
-        related_name="critical_result",
+        related_name="critical_announcement",
     )
     user = mirrored_patient("critical_results")
     sample_id = models.TextField(null=True)

@@ -11,11 +11,10 @@ from django import forms
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice.accounts.access import may
+from backoffice.accounts.access import may, staff_user
 from backoffice.core.prepared_queries import by_key, where
 from backoffice.core.time_formats import years
 from backoffice.mirror.models import AS_RECEIVED
-from backoffice.pages.lists.definition import staff_user
 from orders.local_time import local_clock_of
 from orders.models import Order, Result
 from orders.models.order_queryset import LIST_COLUMNS

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice.accounts.access import may, requires
+from backoffice.accounts.access import may, requires, staff_user
 from backoffice.audit.recording import (
     record_action,
     record_change,
@@ -27,7 +27,6 @@ from backoffice.audit.recording import (
     record_list,
     record_view,
 )
-from backoffice.pages.lists.definition import staff_user
 from backoffice.sync.lookups import schedule_lookups
 from labs.models import Lab
 from orders.models import Order

@@ -16,9 +16,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from backoffice.accounts.access import may, requires
+from backoffice.accounts.access import may, requires, staff_user
 from backoffice.audit.recording import record_list
-from backoffice.pages.lists.definition import staff_user
 from orders.search.lookup import MIN_LENGTH, SearchResult, search_records
 
 MAX_LENGTH: Final = 100

@@ -11,11 +11,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice.accounts.access import may, requires
+from backoffice.accounts.access import may, requires, staff_user
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list
 from backoffice.pages import live
-from backoffice.pages.lists.definition import staff_user
 from orders.appointment_list.forms import tab_appointments
 from orders.appointment_list.rows import AppointmentRow, appointment_rows
 from orders.today import digest, my_work

@@ -280,7 +280,7 @@ def _update_divisors(cursor: CursorWrapper, finer: Mapping[int, int]) -> None:
             " FROM unnest(%s::integer[], %s::integer[]) AS new(id, divisor)"
             " WHERE series.id = new.id AND (series.divisor < new.divisor OR new.divisor = 0)"
             " AND series.divisor <> 0",
-            [ids, [finer[id] for id in ids]],
+            [ids, [finer[key] for key in ids]],
         )
 
 

@@ -396,3 +396,4 @@ def test_decided_bucket_is_used_for_new_orders() -> None:
     assert vocabulary.order_bucket(NEW_STATUS, "testkit", []) == "result-in"
     term = vocabulary.order_term(NEW_STATUS, "testkit", [])
     assert (term.label, term.turn) == ("Beamed up", "us")
+    assert not vocabulary.is_known("order.low_level_status", NEW_STATUS)

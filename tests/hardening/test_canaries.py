@@ -64,7 +64,8 @@ SECRETS = {
 }
 ALL_CANARIES: dict[str, str] = {**CANARIES, **SECRETS}
 NOT_ATTEMPTED = (
-    "SELECT count(*) FROM outbox_commandrecord WHERE state = 'waiting' AND due_at <= now()"
+    "SELECT count(*) FROM outbox_commandrecord"
+    " WHERE state = 'sending' OR (state = 'waiting' AND due_at <= now())"
 )
 INTENDED_LINKS = ("mailto:", "tel:")
 """Links that are meant to show personal data."""

@@ -3,7 +3,7 @@
 It loads Django once. For each line of JSON on its standard input it forks a worker, which
 delivers as Celery's workers do, and answers with a line. `tests/outbox/workers.py` calls it.
 
-    {"at": ["delivery.py:_begin:return", "transport.py:read:call"], "signal": "KILL"}
+    {"at": ["delivery.py:_mark_sending:return", "transport.py:read:call"], "signal": "KILL"}
         works until nothing is due; gets the signal after these moments, in this order
     {"resume": 123}     lets a stopped worker run to its end
     {"kill": 123}       kills a stopped worker

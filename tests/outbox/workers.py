@@ -22,17 +22,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 CLAIMED = ("delivery.py:_send:call",)
 """The command is claimed. Nothing was read or sent."""
-CHECKED = ("delivery.py:_begin:call",)
+CHECKED = ("delivery.py:_mark_sending:call",)
 """The command is checked. Its row is not in the state "sending" yet."""
-BEGUN = ("delivery.py:_begin:return",)
+BEGUN = ("delivery.py:_mark_sending:return",)
 """The row is in the state "sending". Nothing was sent."""
 SENT = (*BEGUN, "transport.py:read:call")
 """The request was sent. The answer is not read."""
-ANSWERED = ("delivery.py:_done:call",)
+ANSWERED = ("delivery.py:_complete:call",)
 """The answer is read. Nothing is stored."""
 STORED = (*ANSWERED, "base.py:save:return")
 """Inside the transaction that closes the command."""
-CLOSED = ("delivery.py:_done:return",)
+CLOSED = ("delivery.py:_complete:return",)
 """The command is closed. The attempt is not recorded yet."""
 
 

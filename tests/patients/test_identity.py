@@ -165,6 +165,12 @@ def test_birth_date_as_laboratories_print_it_is_the_same(printed: str) -> None:
     assert compare_birth_dates(printed, BORN) is SAME
 
 
+@pytest.mark.parametrize("printed", ["4 Sept 1954", "Sept. 4, 1954", "4-sept-54", "4 Sep 1954"])
+def test_september_is_read_in_its_abbreviations(printed: str) -> None:
+    assert compare_birth_dates(printed, date(1954, 9, 4)) is SAME
+    assert compare_birth_dates(printed, date(1960, 1, 1)) is DIFFERENT
+
+
 @pytest.mark.parametrize(
     "printed",
     [

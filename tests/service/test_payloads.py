@@ -269,3 +269,15 @@ def test_characters_that_turn_text_around_are_replaced(turned: str) -> None:
     record = Reader(WearableProvider).read(raw, NOW)
     assert isinstance(record, Record)
     assert (record.data.name, record.raw) == ("4\N{REPLACEMENT CHARACTER}10", raw)
+
+
+class _LooseReading(Payload):
+    a: Any = None
+    b: int = 0
+
+
+def test_huge_number_of_any_type_is_kept_beside_a_misfit() -> None:
+    raw = b'{"a": 123456789012345678901234567890, "b": "x"}'
+    record = Reader(_LooseReading).read(raw, NOW)
+    assert isinstance(record, Record)
+    assert (record.data.a, record.data.b) == (123456789012345678901234567890, 0)

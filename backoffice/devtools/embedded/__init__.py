@@ -89,6 +89,9 @@ class Servers:
         """Return the address of another database on the same server; create it if necessary."""
         return make_database(self.database_url, name)
 
+    def drop_database(self, name: str) -> None:
+        drop_database(self.database_url, name)
+
     def empty_database(self, name: str) -> str:
         """Return the address of another database on the same server, emptied first."""
         drop_database(self.database_url, name)

@@ -14,7 +14,6 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from backoffice.accounts.access import may
-from backoffice.accounts.access import staff_user as staff_user
 from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.core.urls import page_url
 from backoffice.pages.lists.forms import FilterForm

@@ -13,14 +13,13 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice.accounts.access import requires
+from backoffice.accounts.access import requires, staff_user
 from backoffice.audit.recording import record_view
 from backoffice.outbox.command import PreconditionFailed
 from backoffice.outbox.enqueueing import WRITTEN, Conflict, enqueue
 from backoffice.outbox.forms import CommandForm, conflict_message, resubmitted_command
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.hidden_answers import unshown
-from backoffice.pages.lists.definition import staff_user
 from orders.models import Order, OrderDraft
 from orders.placing import drafts, request_bodies
 from orders.placing.catalog_choices import choices
