@@ -7,7 +7,7 @@ from backoffice.pages.lists import bulk
 from backoffice.sync import runs
 from backoffice.sync.lookups import run_due_lookups
 from backoffice.sync.runs import sync_when_due
-from orders import status_groups
+from orders import decided_statuses
 from orders.commands import COMMANDS
 from orders.documents import printing
 from orders.models import OrderDraft
@@ -70,7 +70,7 @@ def compact_counters() -> None:
 
 @shared_task
 def apply_status_decisions() -> None:
-    status_groups.apply_decisions()
+    decided_statuses.apply_decisions()
     rereading.apply_decisions()
 
 

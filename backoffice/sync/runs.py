@@ -10,6 +10,9 @@ to a run compares the fence, in the same transaction as the mirrored rows: a wor
 and lost its lease cannot write. A batch that changed nothing writes only the checkpoint, at most
 once a second.
 
+The list makes the checkpoint with each batch, and begins at it when a run is resumed
+(`pagination.py`, `orders/sync/orders.py`).
+
 How often a list is read stands beside the list, from the `SYNC_…` settings: `ALL_ORDERS` in
 `orders/sync/orders.py`, and so on.
 """

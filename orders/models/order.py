@@ -40,7 +40,7 @@ OTHER_EXCEPTIONS: Final = Q(bucket=vocabulary.NEEDS_ACTION) & ~Q(
         status for statuses in EXCEPTION_STATUSES.values() for status in statuses
     )
 )
-"""Orders in the bucket because staff chose it for an unknown status (`orders.status_groups`)."""
+"""Orders in the bucket because staff chose it for an unknown status (`orders.decided_statuses`)."""
 
 CAN_GO_QUIET: Final = (
     vocabulary.PREPARING,

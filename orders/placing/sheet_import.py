@@ -1,5 +1,7 @@
 """Import of many orders from a table: each row is checked like a form, and becomes one command.
 
+`table_reader.py` reads the table.
+
 The server does not store the table. The page has it until its rows are imported.
 """
 

@@ -6,6 +6,6 @@ result_identity.py      whether a result names its patient
 
 Elsewhere: what is critical or abnormal, `backoffice/core/vocabulary/interpretations.py`; the rank
 in the review queue and what counts as signed, `orders/sql/reviews.sql`; status groups,
-`backoffice/core/vocabulary/data.py` and `orders/status_groups.py`; how long a step may take,
+`backoffice/core/vocabulary/data.py` and `orders/decided_statuses.py`; how long a step may take,
 `orders/turnaround/limits.py`.
 """

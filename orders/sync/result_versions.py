@@ -1,4 +1,7 @@
-"""Store each different version of a result, in the transaction that stores the result."""
+"""Store each different version of a result, in the transaction that stores the result.
+
+Here it is decided whether a whole result is critical: by its lines, or by what the lab says of it.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from backoffice.core import service_client, vocabulary
 from backoffice.core.models import Change, UnknownValue
 from backoffice.core.vocabulary import decisions
 from backoffice.sync.runs import request_run, sync_when_due
-from orders import status_groups
+from orders import decided_statuses
 from orders import sync as orders_sync
 from orders.exceptions import queue
 from orders.models import Order, OrderActivity
@@ -130,7 +130,7 @@ def test_unknown_status_gets_and_loses_a_decision(harness: OutboxHarness) -> Non
     activity_count = OrderActivity.objects.count()
     before = counts.order_counts().by_bucket()
     assert decide(client, row, "at-lab", "Beamed up").status_code == 302
-    assert status_groups.apply_decisions() == 1
+    assert decided_statuses.apply_decisions() == 1
     assert badge(client, first) == "at-lab: Beamed up"
     assert str(first) in in_bucket(client, "at-lab") - in_bucket(client, "unknown")
     after = counts.order_counts().by_bucket()
@@ -157,7 +157,7 @@ def test_unknown_status_gets_and_loses_a_decision(harness: OutboxHarness) -> Non
     assert Order.objects.get(pk=first).bucket == "at-lab" and counts_are_exact()
 
     assert withdraw(client, row).status_code == 302
-    status_groups.apply_decisions()
+    decided_statuses.apply_decisions()
     assert badge(client, first) == f"unknown: {NEW_STATUS}"
     assert not Order.objects.filter(low_level_status=NEW_STATUS).exclude(bucket="unknown").exists()
     assert counts_are_exact() and counts.repair() == 0
@@ -248,7 +248,7 @@ def test_value_of_other_vocabulary_gets_label_and_color(client: Client, lab_admi
     assert (term.label, term.family, term.glyph) == ("Hovering about", "plain", "")
     assert ("hovering", "Hovering about") in vocabulary.choices("appointment.status")
     assert vocabulary.term("appointment.event_status", "hovering").family == "unknown"
-    assert status_groups.apply_decisions() == 0
+    assert decided_statuses.apply_decisions() == 0
 
 
 def test_decision_adds_no_query_to_pages(client: Client, lab_admin: User) -> None:
@@ -294,31 +294,31 @@ def test_only_orders_with_the_status_are_updated_once() -> None:
     other = create_order(100, "teleported")
     row = create_decision("on-the-way")
     Change.objects.all().delete()
-    assert status_groups.apply_decisions(batch_size=3) == 8
+    assert decided_statuses.apply_decisions(batch_size=3) == 8
     row.refresh_from_db()
     assert row.moved == 8 and row.spread_at is not None
     assert Order.objects.filter(bucket="on-the-way").count() == 8 and counts_are_exact()
     assert Order.objects.get(pk=other.pk).bucket == "unknown"
     assert sum(one.rows for one in Change.objects.filter(topic="orders_order")) == 8
     change_count = Change.objects.count()
-    assert status_groups.apply_decisions() == 0, "the last pass was a moment ago"
-    later = timezone.now() + status_groups.RECHECK_INTERVAL
-    assert status_groups.apply_decisions(later) == 0 and Change.objects.count() == change_count
+    assert decided_statuses.apply_decisions() == 0, "the last pass was a moment ago"
+    later = timezone.now() + decided_statuses.RECHECK_INTERVAL
+    assert decided_statuses.apply_decisions(later) == 0 and Change.objects.count() == change_count
 
 
 def test_order_stored_by_outdated_worker_is_updated() -> None:
     create_order(1)
     row = create_decision("at-lab")
-    status_groups.apply_decisions()
+    decided_statuses.apply_decisions()
     late = create_order(2)
-    assert status_groups.apply_decisions(timezone.now() + status_groups.RECHECK_INTERVAL) == 1
+    assert decided_statuses.apply_decisions(timezone.now() + decided_statuses.RECHECK_INTERVAL) == 1
     assert Order.objects.get(pk=late.pk).bucket == "at-lab"
-    assert status_groups.apply_decisions(timezone.now() + status_groups.RECHECK_PERIOD) == 0
+    assert decided_statuses.apply_decisions(timezone.now() + decided_statuses.RECHECK_PERIOD) == 0
     row.refresh_from_db()
     create_order(3)
-    assert status_groups.apply_decisions(timezone.now() + 2 * status_groups.RECHECK_PERIOD) == 0, (
-        "the decision is no longer rechecked"
-    )
+    assert (
+        decided_statuses.apply_decisions(timezone.now() + 2 * decided_statuses.RECHECK_PERIOD) == 0
+    ), "the decision is no longer rechecked"
 
 
 DECIDE_WHILE_MOVING = """
@@ -337,9 +337,9 @@ def test_newer_decision_overrides_running_pass() -> None:
     create_decision("at-lab")
     with connection.cursor() as cursor:
         cursor.execute(DECIDE_WHILE_MOVING)
-    status_groups.apply_decisions()
+    decided_statuses.apply_decisions()
     assert UnknownValue.objects.get().spread_at is None
-    assert status_groups.apply_decisions() == 1
+    assert decided_statuses.apply_decisions() == 1
     assert Order.objects.get().bucket == "closed" and counts_are_exact()
 
 
@@ -351,14 +351,14 @@ def test_decision_about_known_value_changes_nothing() -> None:
         decided_at=timezone.now(),
     )  # fmt: skip
     decisions.reload()
-    assert status_groups.apply_decisions() == 0
+    assert decided_statuses.apply_decisions() == 0
     assert vocabulary.term("order.low_level_status", "lost").label == "Lost"
 
 
 def test_needs_action_order_is_in_exceptions_and_counted() -> None:
     row = create_order(1)
     create_decision("needs-action")
-    status_groups.apply_decisions()
+    decided_statuses.apply_decisions()
     row.refresh_from_db()
     now = timezone.now()
     assert row.quiet_at == row.last_event_at, "it is due immediately"
@@ -367,7 +367,7 @@ def test_needs_action_order_is_in_exceptions_and_counted() -> None:
     counts = queue.group_counts(now, staff("lab coordinator"))
     assert (counts[queue.OTHER].value, counts[queue.UNKNOWN].value) == (1, 0)
     create_decision("closed", 2)
-    status_groups.apply_decisions()
+    decided_statuses.apply_decisions()
     row.refresh_from_db()
     assert row.quiet_at is None and queue.group_of(row, now) == ""
 

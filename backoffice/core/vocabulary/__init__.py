@@ -17,27 +17,22 @@ from typing import Final
 
 from backoffice.core.vocabulary import decisions, interpretations
 from backoffice.core.vocabulary.data import ALIASES, LISTS, VOCABULARIES
-from backoffice.core.vocabulary.terms import (
+from backoffice.core.vocabulary.status_groups import (
     ABNORMAL,
     AT_LAB,
     BUCKETS,
     CLOSED,
-    COURIER,
     CRITICAL,
     GLYPHS,
-    LAB,
     NEEDS_ACTION,
     ON_THE_WAY,
-    PATIENT,
     PLAIN,
     PREPARING,
     RESULT_IN,
-    SERVICE,
     UNKNOWN,
-    US,
     WITH_PATIENT,
-    Term,
 )
+from backoffice.core.vocabulary.terms import COURIER, LAB, PATIENT, SERVICE, US, Term
 
 _REQUISITION: Final = frozenset({"requisition_created", "requisition_bypassed"})
 _READY: Final[dict[str, str]] = {

@@ -2,22 +2,24 @@
 
 from typing import Final
 
-from backoffice.core.vocabulary.terms import (
+from backoffice.core.vocabulary.status_groups import (
     ABNORMAL,
     AT_LAB,
     CLOSED,
-    COURIER,
     CRITICAL,
-    LAB,
     NEEDS_ACTION,
     ON_THE_WAY,
-    PATIENT,
     PREPARING,
     RESULT_IN,
-    SERVICE,
     UNKNOWN,
-    US,
     WITH_PATIENT,
+)
+from backoffice.core.vocabulary.terms import (
+    COURIER,
+    LAB,
+    PATIENT,
+    SERVICE,
+    US,
     Term,
     build_terms,
     step,

@@ -15,7 +15,8 @@ from typing import Final
 
 from django.db import connection
 
-from backoffice.core.vocabulary.terms import GLYPHS, NEEDS_ACTION, TURNS, Term
+from backoffice.core.vocabulary.status_groups import GLYPHS, NEEDS_ACTION
+from backoffice.core.vocabulary.terms import TURNS, Term
 
 REMEMBERED_SECONDS: Final = 2.0
 _AT_ONCE: Final = timedelta(0)

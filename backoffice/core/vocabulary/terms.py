@@ -1,47 +1,19 @@
-"""The `Term` class, color families with their glyphs, and the party that acts next."""
+"""The `Term` class, and the party that acts next."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-PREPARING: Final = "preparing"
-WITH_PATIENT: Final = "with-patient"
-ON_THE_WAY: Final = "on-the-way"
-AT_LAB: Final = "at-lab"
-RESULT_IN: Final = "result-in"
-NEEDS_ACTION: Final = "needs-action"
-CLOSED: Final = "closed"
-UNKNOWN: Final = "unknown"
-CRITICAL: Final = "critical"
-ABNORMAL: Final = "abnormal"
-PLAIN: Final = "plain"
-
-BUCKETS: Final[dict[str, str]] = {
-    NEEDS_ACTION: "Needs action",
-    PREPARING: "Preparing",
-    WITH_PATIENT: "With patient",
-    ON_THE_WAY: "On the way",
-    AT_LAB: "At the lab",
-    RESULT_IN: "Result in",
-    CLOSED: "Closed",
-    UNKNOWN: "Not understood",
-}
-"""Working buckets of an order, in the order in which pages list them."""
-
-GLYPHS: Final[dict[str, str]] = {
-    PREPARING: "ring",
-    WITH_PATIENT: "half-ring",
-    ON_THE_WAY: "chevron",
-    AT_LAB: "square",
-    RESULT_IN: "tick",
-    NEEDS_ACTION: "warning",
-    CLOSED: "dash",
-    UNKNOWN: "question",
-    CRITICAL: "octagon",
-    ABNORMAL: "arrows",
-    PLAIN: "",
-}
-"""Default glyph of each family; a term may have a more specific one."""
+from backoffice.core.vocabulary.status_groups import (
+    AT_LAB,
+    GLYPHS,
+    NEEDS_ACTION,
+    ON_THE_WAY,
+    PLAIN,
+    PREPARING,
+    RESULT_IN,
+    WITH_PATIENT,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,14 @@
 
 from typing import Final
 
-from backoffice.core.vocabulary.terms import (
+from backoffice.core.vocabulary.status_groups import (
     CLOSED,
     NEEDS_ACTION,
     ON_THE_WAY,
     RESULT_IN,
     WITH_PATIENT,
-    Term,
-    build_terms,
 )
+from backoffice.core.vocabulary.terms import Term, build_terms
 
 UNMATCHED: Final[dict[str, dict[str, Term]]] = {
     "unmatched.status": build_terms(
