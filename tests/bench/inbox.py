@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from uuid import UUID
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 os.environ.setdefault("LOCAL", "1")
@@ -26,6 +27,7 @@ from tests.bench import inbox_peers as peers
 from django.core.management import call_command  # noqa: E402  isort: skip
 from django.db import connection, transaction  # noqa: E402
 
+from backoffice.core.service_team import remember_team  # noqa: E402
 from tests.bench import events  # noqa: E402
 from tests.bench.common import (  # noqa: E402
     SCALE,
@@ -41,7 +43,7 @@ from tests.bench.common import (  # noqa: E402
 )
 from tests.sync.back_office import BackOffice, end  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
-from tests.webhooks.records import OUR_TEAM, order  # noqa: E402
+from tests.webhooks.records import OUR_TEAM, TEAM, order  # noqa: E402
 from tests.webhooks.sending import attempt, percentile, receiving, send  # noqa: E402
 from tests.webhooks.signed import Message, message  # noqa: E402
 from webhooks import apply_events  # noqa: E402
@@ -58,6 +60,7 @@ def main() -> int:
     call_command("migrate", verbosity=0)
     execute(peers.CREATE_TABLE)
     execute(OUR_TEAM)
+    remember_team([UUID(TEAM)])  # As after a first sync.
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         back_office = BackOffice(
             os.environ["DATABASE_URL"], "http://127.0.0.1:9", Path(folder) / "log"
