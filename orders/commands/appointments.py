@@ -1,5 +1,7 @@
 """Commands about appointments (appointments.md 1-8): request and book.
 
+`appointment_changes.py` has those that reschedule and cancel.
+
 Only one of these calls takes an idempotency key. A booking or a request that is sent twice would
 make two appointments. So if the answer is lost, the outcome is looked up, and if that is not
 enough, a person decides. A reschedule or a cancellation that is sent twice changes nothing. At most

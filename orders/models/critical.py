@@ -1,4 +1,7 @@
-"""Critical results as the service announced them (webhooks, chapter 4.1)."""
+"""Critical results as the service announced them (webhooks, chapter 4.1).
+
+Whether a result is critical is decided in `orders/sync/result_versions.py`.
+"""
 
 from __future__ import annotations
 
