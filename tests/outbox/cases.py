@@ -7,6 +7,7 @@ ones. `count_effects` counts rows of the sandbox's own database.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -69,16 +70,23 @@ def _count_draws(records: SandboxRecords, command: CompleteDraw, _: UUID) -> int
     return records.count_events(command.order_id, "draw_completed")
 
 
+RESENDS_URL: Final = "http://127.0.0.1:9/resends/"
+"""The endpoint whose messages are counted. Nothing listens there, and no other case changes it."""
+
+
 def _create_resend(records: SandboxRecords) -> ResendEvents:
-    records.ensure_endpoint()
+    records.ensure_endpoint(RESENDS_URL)
     order = records.place_order(CLINIC_DRAW_TEST)
     return ResendEvents(order_id=order.pk, user_id=order.user_id)
 
 
 def _count_resends(records: SandboxRecords, command: ResendEvents, _: UUID) -> int:
     """Count up to 2: the first message announced the order, all later ones count as one."""
-    statement = "SELECT count(*) FROM sandbox_message WHERE body LIKE %s"
-    return min(2, records.count(statement, f"%{command.order_id}%"))
+    statement = (
+        "SELECT count(*) FROM sandbox_message JOIN sandbox_webhookendpoint AS endpoint"
+        " ON endpoint.id = endpoint_id WHERE url = %s AND body LIKE %s"
+    )
+    return min(2, records.count(statement, RESENDS_URL, f"%{command.order_id}%"))
 
 
 def _create_message_switch(records: SandboxRecords) -> SwitchMessages:

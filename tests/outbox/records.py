@@ -40,10 +40,10 @@ class SandboxRecords:
         store_orders([service().orders.get(UUID(order["id"]))])
         return Order.objects.get(pk=order["id"])
 
-    def ensure_endpoint(self) -> None:
-        """Create a webhook endpoint if there is none. Nothing listens at its address."""
-        if not self.count("SELECT count(*) FROM sandbox_webhookendpoint"):
-            self.sandbox.control("webhooks", {"url": "http://127.0.0.1:9/webhooks/"})
+    def ensure_endpoint(self, url: str) -> None:
+        """Create the webhook endpoint with this address unless it exists."""
+        if not self.count("SELECT count(*) FROM sandbox_webhookendpoint WHERE url = %s", url):
+            self.sandbox.control("webhooks", {"url": url})
 
     def count(self, statement: str, *values: Any) -> int:
         return int(self.sandbox.query(statement, values)[0][0])
