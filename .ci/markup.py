@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-PRODUCT: Final = ("backoffice", "orders", "patients", "labs", "webhooks")
+from sources import ROOT, product_files
+
 TAG: Final = re.compile(
     r"</?(?:a|abbr|article|b|bdi|br|button|caption|circle|code|dd|details|dialog|div|dl|dt|em"
     r"|fieldset|figure|footer|form|h[1-6]|head|header|hr|html|i|img|input|kbd|label|legend|li|link"
@@ -45,7 +45,7 @@ ALLOWED: Final[dict[str, str]] = {
 
 
 def main() -> int:
-    found = {path.relative_to(ROOT).as_posix(): list(_tags(path)) for path in _files()}
+    found = {path.relative_to(ROOT).as_posix(): list(_tags(path)) for path in product_files()}
     problems = [
         f"{name}:{line}: {tag} in a string: HTML stands in templates"
         for name, tags in found.items()
@@ -59,13 +59,6 @@ def main() -> int:
     ]
     sys.stdout.writelines(f"{problem}\n" for problem in problems)
     return 1 if problems else 0
-
-
-def _files() -> Iterator[Path]:
-    for folder in PRODUCT:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if "migrations" not in path.parts:
-                yield path
 
 
 def _tags(path: Path) -> Iterator[tuple[int, str]]:

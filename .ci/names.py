@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-PRODUCT: Final = ("backoffice", "orders", "patients", "labs", "webhooks")
+from sources import ROOT, product_files
+
 GLOSSARY: Final = ROOT / "docs" / "glossary.md"
 REPEATED: Final = {"Meta", "Command", "Migration", "Media"}
 """Class names that Django gives."""
@@ -27,19 +27,12 @@ def main() -> int:
     names, prose = _listed("In names"), _listed("In comments and docstrings")
     problems = [
         f"{path.relative_to(ROOT)}:{line}: {where} {word!r}"
-        for path in _files()
+        for path in product_files()
         for line, where, word in _words(path, names, prose)
     ]
     problems += _classes_defined_twice()
     sys.stdout.writelines(f"{problem}\n" for problem in problems)
     return 1 if problems else 0
-
-
-def _files() -> Iterator[Path]:
-    for folder in PRODUCT:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if "migrations" not in path.parts:
-                yield path
 
 
 def _listed(heading: str) -> set[str]:
@@ -99,7 +92,7 @@ def _comments(text: str, nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
 
 def _classes_defined_twice() -> list[str]:
     places: dict[str, list[str]] = defaultdict(list)
-    for path in _files():
+    for path in product_files():
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and node.name not in REPEATED:
                 places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
