@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib.messages import get_messages
 from django.templatetags.static import static
 from django.urls import reverse
 from jinja2 import Environment
@@ -72,7 +71,6 @@ GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
     "address_with": address_with,
     "address_without": address_without,
     "clipboard_svg": clipboard_svg,
-    "get_messages": get_messages,
     "icon": icon_svg,
     "order_term": formats.order_term,
     "own_time": formats.own_time,
