@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
+from backoffice.accounts.access import staff_user
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_action, record_change, record_follow_up
 from backoffice.core import request_ids
@@ -62,10 +63,10 @@ def enqueue(
     A form that is sent twice makes one command. `typed` is what the form contained, to show it
     again after a refusal. Raises PreconditionFailed or Conflict; then nothing is recorded.
     """
-    assert isinstance(request.user, User)
+    user = staff_user(request)
     sent = CommandRecord.objects.filter(form_id=form_id)
     typed = dict(typed or {})
-    earlier = _earlier_command(sent, request.user, typed)
+    earlier = _earlier_command(sent, user, typed)
     if earlier is not None:
         return earlier
     try:
@@ -73,7 +74,7 @@ def enqueue(
     except PreconditionFailed:
         # After a double click the first command may be done by now: then "cancelled already" is
         # about that command.
-        earlier = _earlier_command(sent, request.user, typed)
+        earlier = _earlier_command(sent, user, typed)
         if earlier is not None:
             return earlier
         raise
@@ -81,7 +82,7 @@ def enqueue(
         command,
         form_id=form_id,
         form_data=typed,
-        requested_by=request.user,
+        requested_by=user,
         request_id=request_ids.request_id_of(request),
         reason=reason,
     )
@@ -102,7 +103,7 @@ def enqueue(
                 )
         except IntegrityError:
             # Same form or same lock; the command that was open a moment ago may have ended.
-            earlier = _earlier_command(sent, request.user, typed)
+            earlier = _earlier_command(sent, user, typed)
             if earlier is not None:
                 return earlier
             other = CommandRecord.objects.open().filter(lock=row.lock).first()

@@ -25,8 +25,7 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice.accounts.access import may
-from backoffice.accounts.models import User
+from backoffice.accounts.access import may, staff_user
 from backoffice.audit.recording import record_action
 from backoffice.core import request_ids, shutdown
 from orders.documents import pdf_files
@@ -102,10 +101,10 @@ def start(
 
     A form that is sent twice makes one job.
     """
-    assert isinstance(request.user, User)
+    user = staff_user(request)
     job = PrintJob(
         form_id=form_id,
-        asked_by=request.user,
+        asked_by=user,
         kinds=[kind.slug for kind in kinds],
         labels=options.number,
         collected_at=options.collected_at,
@@ -123,7 +122,7 @@ def start(
             patients = [order.user_id for order in orders]
             record_action(request, "print job", [job.pk], patients)
     except IntegrityError:
-        return PrintJob.objects.get(form_id=form_id, asked_by=request.user)
+        return PrintJob.objects.get(form_id=form_id, asked_by=user)
     return job
 
 

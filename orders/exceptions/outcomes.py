@@ -13,7 +13,7 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice.accounts.models import User
+from backoffice.accounts.access import staff_user
 from backoffice.core import live_changes
 from backoffice.team.actions import AlreadyAssigned, add_note, record_contact, release
 from backoffice.team.models import Assignment
@@ -54,7 +54,7 @@ def record_outcome(
     Raises `OrderChanged`, `OutcomeRecorded`, or `team.AlreadyAssigned` if the order is assigned
     to somebody else. Then nothing is stored.
     """
-    assert isinstance(request.user, User)
+    user = staff_user(request)
     with transaction.atomic():
         # The second of two people waits here until the first has committed.
         order = Order.objects.select_for_update(no_key=True).only("pk", "user_id", "last_event_id")
@@ -70,14 +70,14 @@ def record_outcome(
         other_assignments = Assignment.objects.filter(
             subject_type="order", subject_id=str(order_id)
         )
-        holder = other_assignments.exclude(user=request.user).select_related("user").first()
+        holder = other_assignments.exclude(user=user).select_related("user").first()
         if holder is not None:
             raise AlreadyAssigned(holder.user, holder.at)
         if outcome == HANDLED:
             add_note(request, "order", order_id, f"Handled: {note}", order_row.user_id)
             release(request, "order", order_id)
             open_moves = moves.filter(settled_at=None)
-            open_moves.update(settled_at=timezone.now(), settled_by=request.user)
+            open_moves.update(settled_at=timezone.now(), settled_by=user)
         else:
             record_contact(
                 request,
@@ -94,7 +94,7 @@ def record_outcome(
             outcome=outcome,
             reason=note,
             until=until,
-            by=request.user,
+            by=user,
             at=timezone.now(),
         )
         row.save(force_insert=before is None, force_update=before is not None)

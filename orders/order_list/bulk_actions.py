@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from backoffice.accounts.access import staff_user
 from backoffice.accounts.models import User
 from backoffice.core.time_formats import spoken
 from backoffice.outbox.command import Command, PreconditionFailed
@@ -38,8 +39,7 @@ class AssignOrdersToMe(BulkAction):
         return "Take orders"
 
     def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
-        assert isinstance(request.user, User)
-        _assign(request, row, request.user, anyhow=False)
+        _assign(request, row, staff_user(request), anyhow=False)
         return None
 
 

@@ -25,7 +25,7 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice.accounts.access import may
+from backoffice.accounts.access import may, staff_user
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_action
 from backoffice.outbox.forms import CommandForm
@@ -160,9 +160,9 @@ def start_run(
     Returns None if no row matches. `confirmed` is the digest that the user saw. Raises TooManyRows,
     or MatchesChanged if other rows match now; then nothing is written.
     """
-    assert isinstance(request.user, User)
+    user = staff_user(request)
     form_id: UUID = form.cleaned_data["form_id"]
-    known = BulkRun.objects.filter(form_id=form_id, asked_by=request.user).first()
+    known = BulkRun.objects.filter(form_id=form_id, asked_by=user).first()
     if known is not None:
         return known
     given = action.parameters(form) if again is None else again.given
@@ -172,7 +172,7 @@ def start_run(
         title=action.title(given)[:200],
         given=given,
         query=dict(query),
-        asked_by=request.user,
+        asked_by=user,
         form_id=form_id,
         again=again,
         total=0,
@@ -191,7 +191,7 @@ def start_run(
             run.save(update_fields=["total"])
             record_action(request, f"bulk {action.name}", [run.pk], [])
     except IntegrityError:
-        return BulkRun.objects.get(form_id=form_id, asked_by=request.user)
+        return BulkRun.objects.get(form_id=form_id, asked_by=user)
     return run
 
 

@@ -17,8 +17,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice.accounts.access import may, requires
-from backoffice.accounts.models import User
+from backoffice.accounts.access import may, requires, staff_user
 from backoffice.audit.recording import record_entry, record_list, record_view
 from backoffice.core.encryption.cipher import DecryptionError
 from backoffice.pages.paging.counts import capped_count
@@ -256,12 +255,11 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
             return _row(request, report, reviewed, form, status=422)
         raise BadRequest("Which reading of the row this is about was not said.")
     _record_change(request, report)
-    assert isinstance(request.user, User)
     try:
         outcome = review.check_row(
             report,
             position,
-            request.user,
+            staff_user(request),
             reading=form.cleaned_data["reading"],
             latest=form.cleaned_data["latest"],
             checked=correcting or request.POST.get("checked") == "yes",
@@ -350,9 +348,8 @@ def accept(request: HttpRequest, report_id: UUID) -> HttpResponse:
         )
         return redirect(f"{_report_url(report)}#accept")
     _record_change(request, report)
-    assert isinstance(request.user, User)
     try:
-        acceptance.accept(report.pk, request.user, seen_hash=request.POST.get("seen", ""))
+        acceptance.accept(report.pk, staff_user(request), seen_hash=request.POST.get("seen", ""))
     except acceptance.ReportChanged:
         return _redirect_back(request, report, "")
     messages.success(request, "Accepted.")

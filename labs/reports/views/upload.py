@@ -13,8 +13,7 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from backoffice.accounts.access import requires
-from backoffice.accounts.models import User
+from backoffice.accounts.access import requires, staff_user
 from backoffice.audit.recording import record_entry, record_list, record_view
 from backoffice.core.encryption.url_tokens import (
     PersonalParameters,
@@ -91,10 +90,9 @@ def _checked(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _rejected(request, patient_id, form, UploadRejected(*_errors(form)))
     data = form.cleaned_data
-    assert isinstance(request.user, User)
     upload_request = intake.UploadRequest(
         patient=patient,
-        by=request.user,
+        by=staff_user(request),
         form_id=data["form_id"],
         files=request.FILES.getlist("files"),
         needs_human_review=data["review"],
