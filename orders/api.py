@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
+from django.db.models import Prefetch
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
 
 from backoffice.accounts.access import requires
-from backoffice.api.resources import ChildRows, Resource, exactly
+from backoffice.api.filters import FilterSet, TextFilter, UUIDFilter
+from backoffice.api.serializers import MIRROR_FIELDS, ColumnSerializer, MirrorSerializer
+from backoffice.api.viewsets import ResourceViewSet
 from orders.appointment_zones import Basis, visit_zone
 from orders.models import (
     Appointment,
@@ -24,232 +28,222 @@ from orders.models import (
     Transaction,
 )
 from orders.results import unreadable_versions
-from patients.api import USER_FILTER
+from patients.api import UserFilterSet
+
+
+class OrderEventSerializer(ColumnSerializer):
+    class Meta:
+        model = OrderEvent
+        fields = ("event_id", "created_at", "status", "low_level_status", "status_detail")
+
+
+class OrderSerializer(MirrorSerializer):
+    events = OrderEventSerializer(many=True, read_only=True, source="sorted_events")
+    field_permissions = MappingProxyType(
+        {
+            **MirrorSerializer.field_permissions,
+            "interpretation": "results.view",
+            "interpretation_received": "results.view",
+        }
+    )
+
+    class Meta:
+        model = Order
+        fields = (
+            "id", "team_id", "user_id", "order_transaction_id", "parent_id", "created_at",
+            "updated_at", "last_event_id", "last_event_at", "last_status", "status",
+            "low_level_status", "status_detail", "method", "origin", "priority", "activate_by",
+            "sample_id", "lab_test_id", "lab_test_name", "lab_slug", "billing_type",
+            "interpretation", "interpretation_received", "has_missing_results", "has_abn",
+            "expected_result_by_date", "worst_case_result_by_date", "passthrough",
+            "patient_first_name", "patient_last_name", "patient_dob", "patient_gender",
+            *MIRROR_FIELDS, "events",
+        )  # fmt: skip
+
+
+class OrderFilterSet(UserFilterSet):
+    status = TextFilter(help_text="First part of the dotted status, such as collecting_sample")
+    low_level_status = TextFilter(help_text="Last part of the dotted status, such as transit_lab")
+    order_transaction_id = UUIDFilter(help_text="Only orders of this transaction")
 
 
 @requires("orders.view", "patients.view")
-class Orders(Resource):
+class OrderViewSet(ResourceViewSet):
     """An order with its status history (orders.md 3, 4)."""
 
-    model = Order
-    patient = "user_id"
-    guarded: ClassVar = dict.fromkeys(("interpretation", "interpretation_received"), "results.view")
-    columns = (
-        "team_id",
-        "user_id",
-        "order_transaction_id",
-        "parent_id",
-        "created_at",
-        "updated_at",
-        "last_event_id",
-        "last_event_at",
-        "last_status",
-        "status",
-        "low_level_status",
-        "status_detail",
-        "method",
-        "origin",
-        "priority",
-        "activate_by",
-        "sample_id",
-        "lab_test_id",
-        "lab_test_name",
-        "lab_slug",
-        "billing_type",
-        "interpretation",
-        "interpretation_received",
-        "has_missing_results",
-        "has_abn",
-        "expected_result_by_date",
-        "worst_case_result_by_date",
-        "passthrough",
-        "patient_first_name",
-        "patient_last_name",
-        "patient_dob",
-        "patient_gender",
+    queryset = Order.objects.prefetch_related(
+        Prefetch(
+            "events", OrderEvent.objects.order_by("order_id", "event_id"), to_attr="sorted_events"
+        )
     )
-    children = (
-        ChildRows(
-            "events",
-            OrderEvent,
-            "order_id",
-            ("event_id", "created_at", "status", "low_level_status", "status_detail"),
-            order=("order_id", "event_id"),
-        ),
-    )
-    filters = (
-        USER_FILTER,
-        exactly("status", str, "First part of the dotted status, such as collecting_sample"),
-        exactly("low_level_status", str, "Last part of the dotted status, such as transit_lab"),
-        exactly("order_transaction_id", UUID, "Only orders of this transaction"),
-    )
+    serializer_class = OrderSerializer
+    filterset_class = OrderFilterSet
+    patient_field = "user_id"
+
+
+class TransactionOrderSerializer(ColumnSerializer):
+    class Meta:
+        model = Order
+        fields = ("id", "user_id", "parent_id", "origin", "low_level_status", "created_at")
+
+
+class TransactionSerializer(MirrorSerializer):
+    orders = TransactionOrderSerializer(many=True, read_only=True, source="sorted_orders")
+
+    class Meta:
+        model = Transaction
+        fields = ("id", "status", *MIRROR_FIELDS, "orders")
+
+
+class TransactionFilterSet(FilterSet):
+    status = TextFilter(help_text="Such as active, completed or cancelled")
 
 
 @requires("orders.view", "patients.view")
-class Transactions(Resource):
+class TransactionViewSet(ResourceViewSet):
     """Orders that belong together (orders.md 8.5), each with its user."""
 
-    model = Transaction
-    patient = "orders"
-    columns = ("status",)
-    children = (
-        ChildRows(
+    queryset = Transaction.objects.prefetch_related(
+        Prefetch(
             "orders",
-            Order,
-            "order_transaction_id",
-            ("id", "user_id", "parent_id", "origin", "low_level_status", "created_at"),
-            order=("order_transaction_id", "created_at", "id"),
-        ),
+            Order.objects.order_by("order_transaction_id", "created_at", "id").only(
+                *TransactionOrderSerializer.Meta.fields, "order_transaction_id"
+            ),
+            to_attr="sorted_orders",
+        )
     )
-    filters = (exactly("status", str, "Such as active, completed or cancelled"),)
+    serializer_class = TransactionSerializer
+    filterset_class = TransactionFilterSet
+    patient_field = "orders"
 
-    def patients_of(self, items: Iterable[dict[str, Any]]) -> Iterable[UUID | None]:
+    def get_patients(self, items: Iterable[dict[str, Any]]) -> Iterable[UUID | None]:
         return (order["user_id"] for item in items for order in item["orders"])
 
 
+class AppointmentEventSerializer(ColumnSerializer):
+    class Meta:
+        model = AppointmentEvent
+        fields = ("created_at", "status")
+
+
+class AppointmentSerializer(MirrorSerializer):
+    events = AppointmentEventSerializer(many=True, read_only=True, source="sorted_events")
+    time_zone = serializers.SerializerMethodField(
+        help_text="The zone to show its times in: `iana_timezone` where that is usable, "
+        "else that of the state, else UTC"
+    )
+    time_zone_basis = serializers.SerializerMethodField(help_text="How `time_zone` is known")
+
+    class Meta:
+        model = Appointment
+        fields = (
+            "id", "user_id", "order_id", "order_transaction_id", "type", "provider", "provider_id",
+            "external_id", "status", "event_status", "start_at", "end_at", "iana_timezone",
+            "can_reschedule", "appointment_notes", "first_line", "second_line", "city", "state",
+            "zip_code", "lng", "lat", "superseded_at", *MIRROR_FIELDS, "events", "time_zone",
+            "time_zone_basis",
+        )  # fmt: skip
+
+    def get_time_zone(self, appointment: Appointment) -> str:
+        return visit_zone(appointment.iana_timezone, appointment.state).name
+
+    @extend_schema_field(serializers.ChoiceField([basis.value for basis in Basis]))
+    def get_time_zone_basis(self, appointment: Appointment) -> str:
+        return visit_zone(appointment.iana_timezone, appointment.state).basis.value
+
+
+class AppointmentFilterSet(UserFilterSet):
+    order_id = UUIDFilter(help_text="Only appointments of this order")
+    status = TextFilter(help_text="Such as pending, confirmed or cancelled")
+
+
 @requires("appointments.view", "patients.view")
-class Appointments(Resource):
+class AppointmentViewSet(ResourceViewSet):
     """An appointment with its history (appointments.md 5).
 
     The service shows only the active one of an order; `superseded_at` is set on earlier ones.
     """
 
-    model = Appointment
-    patient = "user_id"
-    added = MappingProxyType(
-        {
-            "time_zone": lambda: serializers.CharField(
-                help_text="The zone to show its times in: `iana_timezone` where that is usable, "
-                "else that of the state, else UTC"
-            ),
-            "time_zone_basis": lambda: serializers.ChoiceField(
-                [basis.value for basis in Basis], help_text="How `time_zone` is known"
-            ),
-        }
-    )
-    columns = (
-        "user_id",
-        "order_id",
-        "order_transaction_id",
-        "type",
-        "provider",
-        "provider_id",
-        "external_id",
-        "status",
-        "event_status",
-        "start_at",
-        "end_at",
-        "iana_timezone",
-        "can_reschedule",
-        "appointment_notes",
-        "first_line",
-        "second_line",
-        "city",
-        "state",
-        "zip_code",
-        "lng",
-        "lat",
-        "superseded_at",
-    )
-    children = (
-        ChildRows(
+    queryset = Appointment.objects.prefetch_related(
+        Prefetch(
             "events",
-            AppointmentEvent,
-            "appointment_id",
-            ("created_at", "status"),
-            order=("appointment_id", "position"),
-        ),
+            AppointmentEvent.objects.order_by("appointment_id", "position"),
+            to_attr="sorted_events",
+        )
     )
-    filters = (
-        USER_FILTER,
-        exactly("order_id", UUID, "Only appointments of this order"),
-        exactly("status", str, "Such as pending, confirmed or cancelled"),
+    serializer_class = AppointmentSerializer
+    filterset_class = AppointmentFilterSet
+    patient_field = "user_id"
+
+
+class ResultMarkerSerializer(ColumnSerializer):
+    class Meta:
+        model = ResultMarker
+        fields = (
+            "is_missing", "name", "slug", "text", "value", "type", "unit", "timestamp",
+            "timestamp_written", "reference_range", "min_range_value", "max_range_value",
+            "is_above_max_range", "is_below_min_range", "interpretation", "interpretation_received",
+            "source_interpretation", "side", "loinc", "loinc_slug", "provider_id", "notes",
+            "failure_type", "is_unreadable", "unreadable_fields",
+        )  # fmt: skip
+
+
+class ResultSerializer(MirrorSerializer):
+    id = serializers.UUIDField(source="order_id", read_only=True)
+    # Not a join: the mirror may have a result before it has the order.
+    user_id = serializers.ReadOnlyField(source="order.user_id", allow_null=True)
+    identity = serializers.SerializerMethodField(
+        allow_null=True,
+        help_text="same, different or unknown: the person on the result",
+    )
+    markers = ResultMarkerSerializer(many=True, read_only=True, source="sorted_markers")
+    newer_version_unreadable = serializers.SerializerMethodField(
+        help_text="A newer version of this result came and could not be read"
     )
 
-    def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        items = super()._items(request, rows)
-        for item in items:
-            zone = visit_zone(item["iana_timezone"], item["state"])
-            item |= {"time_zone": zone.name, "time_zone_basis": zone.basis.value}
-        return items
+    class Meta:
+        model = Result
+        fields = (
+            "id", "order_id", "status", "interpretation", "interpretation_received", "laboratory",
+            "specimen_number", "date_collected", "date_received", "date_reported", "returned",
+            "missing", "unreadable_lines", "unreadable_fields", *MIRROR_FIELDS, "user_id",
+            "identity", "markers", "newer_version_unreadable",
+        )  # fmt: skip
+
+    def get_identity(self, result: Result) -> str | None:
+        return self._identities.get(result.pk)
+
+    def get_newer_version_unreadable(self, result: Result) -> bool:
+        return result.pk in self._unreadable
+
+    @cached_property
+    def _identities(self) -> dict[UUID, str]:
+        reviews = Review.objects.filter(order_id__in=self.row_keys())
+        return dict(reviews.values_list("order_id", "identity"))
+
+    @cached_property
+    def _unreadable(self) -> set[UUID]:
+        return unreadable_versions.unreadable_among(self.row_keys())
+
+
+class ResultFilterSet(FilterSet):
+    user_id = UUIDFilter("order__user_id", help_text="Only results of this user")
+    order_id = UUIDFilter(help_text="Only the result of this order")
+    status = TextFilter(help_text="Such as partial or final")
 
 
 @requires("results.view", "patients.view")
-class Results(Resource):
+class ResultViewSet(ResourceViewSet):
     """The result of an order with its lines (orders.md 8); `id` is the order's."""
 
-    model = Result
-    patient = "user_id"
-    added = MappingProxyType(
-        {
-            "newer_version_unreadable": lambda: serializers.BooleanField(
-                help_text="A newer version of this result came and could not be read"
-            )
-        }
-    )
-    columns = (
-        "order_id",
-        "status",
-        "interpretation",
-        "interpretation_received",
-        "laboratory",
-        "specimen_number",
-        "date_collected",
-        "date_received",
-        "date_reported",
-        "returned",
-        "missing",
-        "unreadable_lines",
-        "unreadable_fields",
-    )
-    children = (
-        # Not a join: the mirror may have a result before it has the order.
-        ChildRows("user_id", Order, "id", ("user_id",), many=False),
-        # Whether the result names the patient of the order: same, different or unknown.
-        ChildRows("identity", Review, "order_id", ("identity",), many=False),
-        ChildRows(
+    queryset = Result.objects.prefetch_related(
+        Prefetch("order", Order.objects.only("user_id")),
+        Prefetch(
             "markers",
-            ResultMarker,
-            "result_id",
-            (
-                "is_missing",
-                "name",
-                "slug",
-                "text",
-                "value",
-                "type",
-                "unit",
-                "timestamp",
-                "timestamp_written",
-                "reference_range",
-                "min_range_value",
-                "max_range_value",
-                "is_above_max_range",
-                "is_below_min_range",
-                "interpretation",
-                "interpretation_received",
-                "source_interpretation",
-                "side",
-                "loinc",
-                "loinc_slug",
-                "provider_id",
-                "notes",
-                "failure_type",
-                "is_unreadable",
-                "unreadable_fields",
-            ),
-            order=("result_id", "position"),
+            ResultMarker.objects.order_by("result_id", "position"),
+            to_attr="sorted_markers",
         ),
     )
-    filters = (
-        exactly("user_id", UUID, "Only results of this user", "order__user_id"),
-        exactly("order_id", UUID, "Only the result of this order"),
-        exactly("status", str, "Such as partial or final"),
-    )
-
-    def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        items = super()._items(request, rows)
-        unreadable = unreadable_versions.unreadable_among([item["order_id"] for item in items])
-        for item in items:
-            item["newer_version_unreadable"] = item["order_id"] in unreadable
-        return items
+    serializer_class = ResultSerializer
+    filterset_class = ResultFilterSet
+    patient_field = "user_id"

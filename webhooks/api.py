@@ -2,98 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any, Final
-from uuid import UUID
+from typing import Any
 
 import orjson
-from django.db.models.functions import Length
-from rest_framework import serializers
-from rest_framework.request import Request
+from django.db.models import QuerySet
 
 from backoffice.accounts.access import may, requires
-from backoffice.api.resources import Resource, exactly
+from backoffice.api.filters import FilterSet, TextFilter, UUIDFilter
+from backoffice.api.serializers import ColumnSerializer, RawJSONField
+from backoffice.api.viewsets import ResourceViewSet
 from backoffice.core.encryption.cipher import DecryptionError
 from webhooks.models import Event, decrypted_body
 
-MAX_LISTED_BODY: Final = 32_768
-"""Most bytes of a body in a list. A longer body is only in the answer for its event."""
+
+class BodyField(RawJSONField):
+    """The body of an event: the whole body of a single one, the small bodies of a list."""
+
+    def get_attribute(self, instance: Event) -> Any:
+        stored = instance.__dict__.get("small_body", instance.__dict__.get("body"))
+        if stored is None:
+            return None
+        try:
+            body = decrypted_body(instance.message_id, bytes(stored))
+            orjson.loads(body)
+        except (DecryptionError, orjson.JSONDecodeError):
+            return None
+        return body
 
 
-def _record_field() -> serializers.DictField:
-    return serializers.DictField(
+class EventSerializer(ColumnSerializer):
+    record = BodyField(
         allow_null=True,
+        read_only=True,
         help_text="The body as received; null without the permission to see records, once it is "
         "forgotten, when it is no JSON, and in a list when it is long",
     )
+    field_permissions = MappingProxyType({"record": "records.view"})
+
+    class Meta:
+        model = Event
+        fields = (
+            "id", "message_id", "event_type", "subject_id", "user_id", "team_id", "sent_at",
+            "received_at", "last_received_at", "deliveries", "body_conflict", "state", "outcome",
+            "attempts", "due_at", "applied_at", "reason", "path", "record",
+        )  # fmt: skip
+
+
+class EventFilterSet(FilterSet):
+    user_id = UUIDFilter(help_text="Only events about this patient")
+    event_type = TextFilter(help_text="The whole type, such as labtest.order.updated")
+    subject_id = TextFilter(help_text="The record it is about, such as an order's id")
+    state = TextFilter(help_text="One of pending, retry, done, skipped, quarantined, dead")
+    message_id = TextFilter(help_text="The sender's id of the message")
 
 
 @requires("events.view")
-class Events(Resource):
+class EventViewSet(ResourceViewSet):
     """Webhook messages of the service with their states (webhooks, chapter 2)."""
 
-    model = Event
-    mirrored = False
-    patient = "user_id"
-    columns = (
-        "message_id",
-        "event_type",
-        "subject_id",
-        "user_id",
-        "team_id",
-        "sent_at",
-        "received_at",
-        "last_received_at",
-        "deliveries",
-        "body_conflict",
-        "state",
-        "outcome",
-        "attempts",
-        "due_at",
-        "applied_at",
-        "reason",
-        "path",
-    )
-    filters = (
-        exactly("user_id", UUID, "Only events about this patient"),
-        exactly("event_type", str, "The whole type, such as labtest.order.updated"),
-        exactly("subject_id", str, "The record it is about, such as an order's id"),
-        exactly("state", str, "One of pending, retry, done, skipped, quarantined, dead"),
-        exactly("message_id", str, "The sender's id of the message"),
-    )
-    added = MappingProxyType({"record": _record_field})
+    queryset = Event.objects.all()
+    serializer_class = EventSerializer
+    filterset_class = EventFilterSet
+    patient_field = "user_id"
 
-    def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        items = super()._items(request, rows)
-        bodies: dict[int, bytes | None] = {}
-        if may(request.user, "records.view"):
-            events = Event.objects.filter(pk__in=[item["id"] for item in items])
-            if "id" not in self.kwargs:
-                events = events.alias(size=Length("body")).filter(size__lte=MAX_LISTED_BODY)
-            stored = events.values_list("pk", "message_id", "body")
-            bodies.update(
-                (pk, _decrypted_or_none(message_id, body))
-                for pk, message_id, body in stored
-                if body is not None
-            )
-        for item in items:
-            item["record"] = _json(bodies.get(item["id"]))
-        return items
-
-
-def _decrypted_or_none(message_id: str, stored: bytes | memoryview) -> bytes | None:
-    try:
-        return decrypted_body(message_id, bytes(stored))
-    except DecryptionError:
-        return None
-
-
-def _json(body: bytes | None) -> orjson.Fragment | None:
-    if body is None:
-        return None
-    try:
-        orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    return orjson.Fragment(body)
+    def get_queryset(self) -> QuerySet[Any]:
+        if not may(self.request.user, "records.view"):
+            return Event.objects.defer("body")
+        return Event.objects.all() if self.action == "retrieve" else Event.objects.for_list()

@@ -4,13 +4,19 @@
     base.py         the base class of all API views: authentication, rate limits, errors
     errors.py       the shape of errors
     throttles.py    rate limits
-    resources.py    a resource: one class that names model, columns, children and filters
-    schema.py       the OpenAPI document, derived from the declarations of the resources
-    system.py       the resources for sync runs and commands
+    viewsets.py     the base class of the viewsets, which audits reads
+    serializers.py  base classes of the serializers: columns, records, hidden fields
+    filters.py      base class of the filter sets, and the filter backend
+    pagination.py   pages and cursors
+    renderers.py    JSON by orjson
+    routers.py      routes and their names
+    schema.py       what drf-spectacular cannot read from the views
+    system.py       sync runs and commands
     views.py        System > API tokens, and the OpenAPI document
 
-A resource answers `GET /api/<resource>/?limit=&cursor=` with `{"results": [...], "next": cursor or
-null}` and `GET /api/<resource>/<id>/` with one item. Each item has
+A resource is a serializer, a filter set and a viewset in the `api.py` of its app, registered in
+`backoffice/api_urls.py`. `GET /api/<resource>/?limit=&cursor=` answers `{"results": [...], "next":
+cursor or null}`, and `GET /api/<resource>/<id>/` one item. Each item has
 
 - `id`: the service's id; a record without one has its natural key, joined by ":";
 - the promoted columns under the service's names (nested names joined by "_"). A column that the

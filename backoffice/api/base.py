@@ -72,7 +72,7 @@ class BaseAPIView(APIView):
     renderer_classes: list[type[BaseRenderer]] = [JSONRenderer]
     parser_classes = (JSONParser,)
     content_negotiation_class = SingleRendererNegotiation
-    http_method_names = ["get", "head"]
+    http_method_names = ["get", "head", "post"]  # POST where a viewset has a search
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answer in the default time zone, so that browsers and programs get the same values."""
@@ -80,7 +80,7 @@ class BaseAPIView(APIView):
             return super().dispatch(request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        if (request.method or "").lower() not in self.http_method_names:
+        if request.method not in self.allowed_methods:
             raise exceptions.MethodNotAllowed(request.method or "")
         super().initial(request, *args, **kwargs)
 

@@ -7,19 +7,21 @@ resource, provider, source type, kind of reading (empty for most) and timestamp.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, TypeAlias, cast
+from itertools import islice
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThanOrEqual
-from rest_framework.request import Request
+from django.http import Http404
 
 from backoffice.accounts.access import requires
-from backoffice.api.errors import bad_request
-from backoffice.api.resources import Resource, exactly
+from backoffice.api.filters import FilterSet, TextFilter, UUIDFilter
+from backoffice.api.pagination import CursorPagination
+from backoffice.api.serializers import ColumnSerializer
+from backoffice.api.viewsets import ResourceViewSet
 from patients.wearables.models import Chunk, Sample, Series, Source
 from patients.wearables.sample_reader import COLUMNS, decode_samples
 
@@ -27,7 +29,6 @@ _CHUNKS_AT_ONCE: Final = 20
 """Number of chunks read at once: enough for a page of most series, and little memory for the
 densest.
 """
-_NAMES: Final = tuple(field.name for field in Sample._meta.concrete_fields)
 _Position: TypeAlias = tuple[int, datetime]
 """Series and time of a sample."""
 _ID: Final = re.compile(
@@ -37,83 +38,81 @@ _ID: Final = re.compile(
 _KEY: Final = ("user_id", "resource", "provider", "source_type", "kind")
 
 
+class SampleSerializer(ColumnSerializer):
+    class Meta:
+        model = Sample
+        fields = tuple(field.name for field in Sample._meta.concrete_fields)
+
+    def to_representation(self, instance: dict[str, Any]) -> dict[str, Any]:
+        return {name: instance.get(name) for name in self.Meta.fields}
+
+
+class SampleFilterSet(FilterSet):
+    """Filters of the series, which have the samples."""
+
+    user_id = UUIDFilter(help_text="Only of this user of the service")
+    resource = TextFilter(help_text="Such as heartrate or glucose")
+    provider = TextFilter(help_text="Slug of the provider")
+
+
+class SamplePagination(CursorPagination):
+    """Pages of the samples of a queryset of series.
+
+    A position is the series and time of a sample. It cannot be the id, because its parts may have
+    any character.
+    """
+
+    def get_label(self, queryset: QuerySet[Any]) -> str:
+        return Sample._meta.label_lower
+
+    def get_position(self, row: dict[str, Any]) -> str:
+        return f"{row['series']}:{_format_time(row['timestamp'])}"
+
+    def parse_position(self, queryset: QuerySet[Any], position: str) -> _Position:
+        series, _, moment = position.partition(":")
+        at = _parse_time(moment)
+        if at is None or not re.fullmatch(r"[0-9]{1,10}", series, re.ASCII):
+            raise ValueError(position)
+        return int(series), at
+
+    def read_rows(
+        self, queryset: QuerySet[Any], after: _Position | None, count: int
+    ) -> list[dict[str, Any]]:
+        first, moment = after or (0, datetime.min.replace(tzinfo=UTC))
+        chunks = Chunk.objects.order_by("series_id", "day")
+        if queryset.query.where:
+            chunks = chunks.filter(series_id__in=queryset.values("pk"))
+        samples = (
+            sample
+            for page in _pages(chunks, first, moment.date())
+            for sample in _decode_samples(page)
+            if (sample["series"], sample["timestamp"]) > (first, moment)
+        )
+        return list(islice(samples, count))
+
+
 @requires("patients.view")
-class Samples(Resource):
+class SampleViewSet(ResourceViewSet):
     """One sample of a timeseries (wearables.md 4).
 
     `id` is `<user_id>:<resource>:<provider>:<source_type>:<kind>:<timestamp>`.
     """
 
-    model = Sample
-    patient = "user_id"
-    mirrored = False
-    columns = _NAMES[1:]
-    filters = (
-        exactly("user_id", UUID, "Only of this user of the service"),
-        exactly("resource", str, "Such as heartrate or glucose"),
-        exactly("provider", str, "Slug of the provider"),
-    )
+    queryset = Series.objects.all()
+    serializer_class = SampleSerializer
+    filterset_class = SampleFilterSet
+    pagination_class = SamplePagination
+    patient_field = "user_id"
 
-    def _rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        return cast("QuerySet[Any, tuple[Any, ...]]", _SampleRows())
-
-    def _after(self, cursor: str) -> object:
-        position = _parse_position(str(super()._after(cursor)))
-        if position is None:
-            raise bad_request(
-                "This cursor is not one that this list has given; start again without it."
-            )
-        return position
-
-    def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        return super()._items(request, [row[1:] for row in rows])
-
-
-@dataclass(frozen=True)
-class _SampleRows:
-    """The part of the QuerySet interface that a `Resource` uses.
-
-    A row begins with its position, which is the cursor. The id cannot be a cursor, because its
-    parts may have any character.
-    """
-
-    series: Q = field(default_factory=Q)
-    after: _Position | None = None
-    only: str | None = None
-
-    def filter(self, *conditions: Q, pk__gt: _Position | None = None) -> _SampleRows:
-        rows = replace(self, after=pk__gt or self.after)
-        for condition in conditions:
-            values: dict[str, Any] = dict(condition.children)  # type: ignore[arg-type]
-            only = values.pop("id", None)
-            rows = replace(rows, only=only or rows.only, series=rows.series & Q(**values))
-        return rows
-
-    def __getitem__(self, indexes: slice) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = []
-        for item in self._items():
-            position = f"{item['series']}:{_format_time(item['timestamp'])}"
-            rows.append((position, *(item.get(name) for name in _NAMES)))
-            if len(rows) == indexes.stop:
-                break
-        return rows
-
-    def _items(self) -> Iterator[dict[str, Any]]:
-        if self.only:
-            if (position := _find_sample(self.only)) is not None:
-                series, moment = position
-                chunks = Chunk.objects.filter(series_id=series, day=moment.date())
-                items = _decode_items(list(chunks.values(*COLUMNS)))
-                yield from (item for item in items if item["timestamp"] == moment)
-            return
-        first, moment = self.after or (0, datetime.min.replace(tzinfo=UTC))
-        chunks = Chunk.objects.order_by("series_id", "day")
-        if self.series:
-            chunks = chunks.filter(series_id__in=Series.objects.filter(self.series).values("pk"))
-        for page in _pages(chunks, first, moment.date()):
-            for item in _decode_items(page):
-                if (item["series"], item["timestamp"]) > (first, moment):
-                    yield item
+    def get_object(self) -> dict[str, Any]:
+        position = _find_sample(self.kwargs["id"])
+        if position is not None:
+            series, moment = position
+            chunks = Chunk.objects.filter(series_id=series, day=moment.date())
+            for sample in _decode_samples(list(chunks.values(*COLUMNS))):
+                if sample["timestamp"] == moment:
+                    return sample
+        raise Http404
 
 
 def _pages(chunks: QuerySet[Chunk], first: int, day: date) -> Iterator[list[dict[str, Any]]]:
@@ -127,7 +126,7 @@ def _pages(chunks: QuerySet[Chunk], first: int, day: date) -> Iterator[list[dict
         first, day = page[-1]["series_id"], page[-1]["day"] + timedelta(days=1)
 
 
-def _decode_items(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _decode_samples(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the samples of chunks as items of the API."""
     series_by_id = Series.objects.in_bulk({row["series_id"] for row in rows})
     sources = Source.objects.in_bulk({pk for row in rows for pk in row["sources"] or ()} | {
@@ -153,15 +152,6 @@ def _decode_items(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _format_time(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
-
-
-def _parse_position(text: str) -> _Position | None:
-    """Return series and time of a cursor, or None if it is malformed."""
-    series, _, moment = text.partition(":")
-    at = _parse_time(moment)
-    if at is None or not re.fullmatch(r"[0-9]{1,10}", series, re.ASCII):
-        return None
-    return int(series), at
 
 
 def _find_sample(id: str) -> _Position | None:

@@ -19,7 +19,7 @@ from backoffice.accounts.access import ROLES, SERVICE_ACCOUNT, declared_permissi
 from backoffice.accounts.models import User
 from backoffice.api import tokens
 from backoffice.api.models import ApiToken
-from backoffice.api.resources import Resource
+from backoffice.api.viewsets import ResourceViewSet
 from backoffice.audit.models import AuditEntry
 from tests.api.rows import order, patient, staff
 
@@ -45,8 +45,9 @@ def account() -> User:
 def test_scopes_equal_permissions_of_resources() -> None:
     get_resolver().url_patterns  # noqa: B018 - all resources are loaded with them
     asked = {"records.view"}
-    for resource in Resource.__subclasses__():
-        asked |= set(declared_permissions(resource) or ()) | set(resource.guarded.values())
+    for viewset in ResourceViewSet.__subclasses__():
+        asked |= set(declared_permissions(viewset) or ())
+        asked |= set(viewset.serializer_class.field_permissions.values())
     assert asked == set(tokens.SCOPES)
     assert asked <= ROLES[SERVICE_ACCOUNT]
 

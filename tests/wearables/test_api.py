@@ -11,9 +11,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from backoffice.api.pagination import encode_cursor
 from backoffice.audit.models import AuditEntry
 from patients.wearables.handlers import handle_samples, handle_summaries
-from patients.wearables.samples_api import Samples
 from tests.api.rows import staff, token_for, uid
 from tests.wearables.test_samples import NOON, latest_samples, sample, samples_event
 from tests.wearables.test_summaries import activity
@@ -118,7 +118,7 @@ def test_api_page_reads_only_its_series(client: Client, headers: dict[str, str])
                                    "99999999999:2026-03-29T12:00:00Z", "-1:2026-03-29T12:00:00Z",
                                    "1:0001-01-01T00:00:00+14:00"])  # fmt: skip
 def test_api_rejects_invalid_cursor(client: Client, headers: dict[str, str], position: str) -> None:
-    cursor = Samples()._cursor(position)
+    cursor = encode_cursor("wearables.sample", position)
     answer = client.get("/api/samples/", {"cursor": cursor}, headers=headers)
     assert answer.status_code == 400 and "cursor" in answer.json()["message"]
 

@@ -19,7 +19,7 @@ from patients.wearables.handlers import handle_samples
 from patients.wearables.measures import sample_measure
 from patients.wearables.models import Series
 from patients.wearables.recency import newest_data_by_provider
-from patients.wearables.samples_api import _SampleRows
+from patients.wearables.samples_api import SamplePagination
 from patients.wearables.spans import DAY, Span
 from tests.api.rows import patient, uid
 from tests.wearables.test_samples import sample, samples_event
@@ -109,7 +109,8 @@ def _read_recency() -> None:
 
 
 def _list_samples() -> None:
-    assert _SampleRows(after=(1, datetime(2026, 1, 1, tzinfo=UTC)))[:5]
+    after = (1, datetime(2026, 1, 1, tzinfo=UTC))
+    assert SamplePagination().read_rows(Series.objects.all(), after, 5)
 
 
 FREQUENT_STATEMENTS: dict[str, Callable[[], None]] = {

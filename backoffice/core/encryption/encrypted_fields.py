@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date
 from functools import cached_property
 from typing import Any, Final
@@ -226,18 +226,3 @@ def is_unreadable(row: models.Model, name: str) -> bool:
     encrypted_field = {field.name: field for field in encrypted_fields_of(type(row))}[name]
     getattr(row, name)  # Decrypts the value when that is possible.
     return isinstance(row.__dict__.get(encrypted_field.attname), EncryptedToken | EncryptedBlob)
-
-
-def decrypt_rows(
-    model: type[models.Model], names: Sequence[str], rows: Iterable[Sequence[object]]
-) -> list[tuple[Any, ...]]:
-    """Return rows of `.values_list()` decrypted; the first of `names` is the binding column."""
-    fields = {field.name: field for field in encrypted_fields_of(model)}
-    row_fields = [fields.get(name) for name in names]
-    return [
-        tuple(
-            value if field is None else field.value_or_unreadable(value, row[0])
-            for field, value in zip(row_fields, row, strict=True)
-        )
-        for row in rows
-    ]

@@ -1,0 +1,117 @@
+"""Filters of the JSON API, by django-filter.
+
+Parameters are strict: each value has one spelling, an empty value is a value, and an unknown
+parameter is an error. A client with a mistake must not get rows that it did not ask for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+from uuid import UUID
+
+import django_filters
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework.request import Request
+
+from backoffice.api.errors import bad_request
+from backoffice.core.identifiers import same_identifier
+from backoffice.core.text import is_storable
+
+
+class _StrictField(forms.Field):
+    """A form field that accepts values of one shape; None is a parameter that was not sent."""
+
+    shape: ClassVar[re.Pattern[str]]
+    to_value: ClassVar[Callable[[str], object]]
+    description: ClassVar[str]
+
+    def clean(self, value: str | None) -> Any:
+        if value is None:
+            return None
+        if not self.shape.fullmatch(value):
+            raise ValidationError(f"must be {self.description}.")
+        return type(self).to_value(value)
+
+
+class _TextField(_StrictField, forms.CharField):
+    shape = re.compile(r"[^\0]*")
+    to_value = str
+    description = "text"
+
+
+class _UUIDField(_StrictField, forms.UUIDField):
+    shape = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I | re.A)
+    to_value = UUID
+    description = "a UUID"
+
+
+class _IntegerField(_StrictField, forms.DecimalField):
+    shape = re.compile(r"-?[0-9]{1,18}")
+    to_value = int
+    description = "a whole number"
+
+
+class _ExactFilter(django_filters.Filter):
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        return qs if value is None else qs.filter(**{str(self.field_name): value})
+
+
+class TextFilter(_ExactFilter, django_filters.CharFilter):
+    field_class = _TextField
+
+
+class UUIDFilter(_ExactFilter, django_filters.UUIDFilter):
+    field_class = _UUIDField
+
+
+class IntegerFilter(_ExactFilter, django_filters.NumberFilter):
+    field_class = _IntegerField
+
+
+class IdentifierFilter(TextFilter):
+    """A filter by identifier that ignores case, width and invisible characters."""
+
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        return qs if value is None else qs.filter(same_identifier(str(self.field_name), value))
+
+
+class FilterSet(django_filters.FilterSet):
+    """Base class of the filter sets; by itself the one of a resource without filters."""
+
+
+class StrictFilterBackend(DjangoFilterBackend):
+    """The filter backend of django-filter, which answers 400 to the first mistake."""
+
+    def get_filterset_kwargs(
+        self, request: Any, queryset: QuerySet[Any], view: Any
+    ) -> dict[str, Any]:
+        return {"data": list_parameters(request), "queryset": queryset, "request": request}
+
+    def filter_queryset(self, request: Any, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        filterset = self.get_filterset(request, queryset, view)
+        assert filterset is not None
+        known = sorted({"limit", "cursor", *filterset.filters})
+        if not list_parameters(request).keys() <= {*known}:
+            raise bad_request(
+                f"There is no parameter of that name here. These are known: {', '.join(known)}."
+            )
+        for name, messages in filterset.errors.items():
+            raise bad_request(f"{name} {messages[0]}")
+        return filterset.qs
+
+
+def list_parameters(request: Request) -> Mapping[str, str]:
+    """Return the parameters of a list: the query, or the JSON body of a search."""
+    if request.method != "POST":
+        return request.query_params
+    body = request.data
+    if not isinstance(body, dict) or not all(
+        isinstance(value, str) and is_storable(value) for value in body.values()
+    ):
+        raise bad_request("The body must be a JSON object, and its values text.")
+    return body
