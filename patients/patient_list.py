@@ -106,28 +106,19 @@ class PatientList(ListPage):
     def visible_rows(self, user: User) -> PatientQuerySet:
         return Patient.objects.defer("record", "content_hash")
 
-    def everybody(self, form: FilterForm, user: User) -> QuerySet[Patient]:
-        """Return the patients of the unfiltered list: those with a value in the sorted column."""
-        return with_sort_value(self.visible_rows(user), form)
-
     def rows(self, form: FilterForm, user: User) -> QuerySet[Patient]:
         assert isinstance(form, PatientFilters)
         patients = self.visible_rows(user)
         return with_sort_value(patients.matching(form.text) if form.text else patients, form)
 
     def page(
-        self,
-        rows: QuerySet[Patient],
-        form: FilterForm,
-        size: int,
-        place: PagePosition,
-        all_rows: QuerySet[Patient] | None = None,
+        self, rows: QuerySet[Patient], form: FilterForm, size: int, place: PagePosition
     ) -> Page[Patient]:
         """Return a page, without patients that lack a value in the sorted column.
 
         This applies to selected rows as well.
         """
-        return super().page(with_sort_value(rows, form), form, size, place, all_rows)
+        return super().page(with_sort_value(rows, form), form, size, place)
 
     def with_related(self, rows: list[Patient], user: User) -> list[PatientRow]:
         open_orders = Patient.objects.filter(pk__in=[row.pk for row in rows]).open_order_counts()

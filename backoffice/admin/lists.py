@@ -23,6 +23,7 @@ from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 from backoffice.accounts.access import may
+from backoffice.pages.paging.filtered_page import count_and_page
 from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
 from backoffice.pages.templatetags import ui
 
@@ -52,11 +53,13 @@ class KeysetList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         kind = self.model_admin
         assert isinstance(kind, BaseAdmin)
-        # A search finds few rows: use the index of the search, not the index of the sort.
-        whole = self.root_queryset if self.query else None
-        self.page = fetch_page(
-            self.queryset, kind.sort, size=PAGE_SIZE, all_rows=whole, **page_position(request)
-        )
+        place = page_position(request)
+        if self.query:
+            _, self.page = count_and_page(
+                self.queryset, self.root_queryset, kind.sort, PAGE_SIZE, place
+            )
+        else:
+            self.page = fetch_page(self.queryset, kind.sort, size=PAGE_SIZE, **place)
         self.result_list = self.page.rows
         self.result_count = len(self.page.rows)
         self.full_result_count = None

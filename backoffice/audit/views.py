@@ -24,9 +24,8 @@ from backoffice.audit.recording import kind_label, record_action, record_list, r
 from backoffice.outbox.enqueueing import wake_worker
 from backoffice.pages.lists.context import ListContext
 from backoffice.pages.lists.fields import response_status
-from backoffice.pages.paging.counts import capped_count
-from backoffice.pages.paging.pages import Sort, fetch_page, page_position
-from backoffice.pages.paging.row_query import match_rows
+from backoffice.pages.paging.counts import Count, capped_count
+from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
 
 PAGE_SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
@@ -47,11 +46,12 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
     screen = ListContext.of(request, AUDIT_LIST, form)
     if screen.redirect_url:
         return redirect(screen.redirect_url)
-    rows = AUDIT_LIST.rows(form, request.user) if valid else AuditEntry.objects.none()
-    matches = match_rows(rows, AUDIT_LIST.visible_rows(request.user), form.keyset())
-    page = AUDIT_LIST.page(
-        matches.rows, form, screen.size, page_position(request), matches.all_rows
-    )
+    total = Count(0)
+    page: Page[AuditEntry] = Page()
+    if valid:
+        total, page = AUDIT_LIST.count_and_page(
+            form, request.user, screen.size, page_position(request)
+        )
     patient = form.cleaned_data.get("patient") if valid else None
     patients = [*_named_patients(request, page.rows), *([patient] if patient else [])]
     record_list(request, AUDIT_LIST.subject, (row.pk for row in page.rows), patients)
@@ -61,8 +61,8 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
         "chips": form.active_filters(request.GET) if valid else [],
         "narrowed": valid and form.is_filtered(),
         "page": page,
-        "pager": screen.pager(page, matches.count),
-        "total": matches.count,
+        "pager": screen.pager(page, total),
+        "total": total,
         "patient": patient,
         "broken": _findings(AuditCheck.objects.latest_finished()),
     }

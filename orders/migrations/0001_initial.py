@@ -1,13 +1,10 @@
-import datetime
 import uuid
 
 import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
 import django.db.models.deletion
-import django.db.models.expressions
 import django.db.models.functions.datetime
 import django.db.models.functions.text
-import django.db.models.lookups
 from django.conf import settings
 from django.db import migrations, models
 
@@ -685,11 +682,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='order',
-            index=models.Index(fields=['-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_newest'),
+            index=models.Index(fields=['-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_newest'),
         ),
         migrations.AddIndex(
             model_name='order',
-            index=models.Index(fields=['-updated_at', '-id', 'created_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_last_updated'),
+            index=models.Index(fields=['-updated_at', '-id', 'created_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_last_updated'),
         ),
         migrations.AddIndex(
             model_name='order',
@@ -697,7 +694,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='order',
-            index=models.Index(fields=['low_level_status', 'created_at', 'id', 'updated_at', 'bucket', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_by_status'),
+            index=models.Index(fields=['low_level_status', 'created_at', 'id', 'updated_at', 'bucket', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_by_status'),
         ),
         migrations.AddIndex(
             model_name='order',
@@ -761,7 +758,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='order',
-            index=models.Index(condition=models.Q(('interpretation__isnull', False), models.Q(('interpretation', 'normal'), _negated=True)), fields=['interpretation', '-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'method', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_rare_interpretation'),
+            index=models.Index(condition=models.Q(('interpretation__isnull', False), models.Q(('interpretation', 'normal'), _negated=True)), fields=['interpretation', '-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'method', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_rare_interpretation'),
         ),
         migrations.AddIndex(
             model_name='order',
@@ -774,10 +771,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='order',
             index=models.Index(fields=['names', 'id', 'created_at', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'quiet_at', 'activate_by'], name='order_of_name'),
-        ),
-        migrations.AddIndex(
-            model_name='order',
-            index=models.Index(condition=models.Q(django.db.models.lookups.GreaterThan(django.db.models.expressions.CombinedExpression(models.F('updated_at'), '-', models.F('created_at')), models.Value(datetime.timedelta(days=30)))), fields=['created_at', 'id', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_still_updated'),
         ),
         migrations.AddIndex(
             model_name='criticalannouncement',

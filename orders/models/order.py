@@ -16,7 +16,7 @@ from backoffice.core.identifiers import IdentifierKey
 from backoffice.core.models import FastModel
 from backoffice.mirror.models import MirrorModel
 from orders.models.name import OrderName
-from orders.models.order_queryset import STILL_UPDATED, OrderQuerySet
+from orders.models.order_queryset import OrderQuerySet
 from patients.models import mirrored_patient
 
 CANCELED_STATUSES: Final = frozenset({"cancelled", "do_not_process"})
@@ -66,15 +66,7 @@ where the first match is far from the start (open orders, oldest first), Postgre
 table for each row: seconds at a million orders. With these columns in the index, PostgreSQL skips
 rows inside the index, and visits the table only for the rows that are shown. This works for every
 filter with every sort; one index for each pair would take thirty indexes. Extended statistics over
-these columns (`order_kinds`) give the planner the values that occur together. Where it is faster to
-find all matches than to read along the sort, the same columns find and sort them inside one index
-(`orders.order_list.query_plan`).
-"""
-
-
-NAME_COLUMNS: Final = ("patient_name",)
-"""The patient's name, in the indexes on columns that find few orders, which are then sorted by
-name. Without it, thousands of names would be read from as many pages of the table.
+these columns (`order_kinds`) give PostgreSQL the values that occur together.
 """
 
 
@@ -175,12 +167,10 @@ class Order(MirrorModel):
 
     class Meta:
         indexes = [
-            _list_index("order_newest", "-created_at", "-id", include=NAME_COLUMNS),
-            _list_index("order_last_updated", "-updated_at", "-id", include=NAME_COLUMNS),
+            _list_index("order_newest", "-created_at", "-id"),
+            _list_index("order_last_updated", "-updated_at", "-id"),
             _list_index("order_by_patient_name", "patient_name", "id"),
-            _list_index(
-                "order_by_status", "low_level_status", "created_at", "id", include=NAME_COLUMNS
-            ),
+            _list_index("order_by_status", "low_level_status", "created_at", "id"),
             _list_index("order_by_bucket", "bucket", "-updated_at", "-id"),
             # Reader: the API's filter by the first part of the status.
             models.Index(fields=["status", "id"], name="order_by_stage"),
@@ -241,7 +231,6 @@ class Order(MirrorModel):
                 "-created_at",
                 "-id",
                 condition=Q(interpretation__isnull=False) & ~Q(interpretation="normal"),
-                include=NAME_COLUMNS,
             ),
             # Reader: `orders.results.rereading`, orders with a word that was ranked.
             models.Index(
@@ -255,8 +244,6 @@ class Order(MirrorModel):
                 name="order_scheduled",
             ),
             _list_index("order_of_name", "names", "id"),
-            # Reader: lists of orders placed until, or updated since, a time.
-            _list_index("order_still_updated", "created_at", "id", condition=STILL_UPDATED),
         ]
 
     @property

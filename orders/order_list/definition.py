@@ -17,7 +17,6 @@ from django.utils import timezone
 from backoffice.accounts.access import may
 from backoffice.core import prepared_queries, vocabulary
 from backoffice.pages.lists.definition import BulkPage, ListPage, Preset
-from backoffice.pages.paging.keys import opaque_condition
 from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
 from orders.forms import ME, NOBODY, OrderFilters
@@ -77,45 +76,23 @@ class OrderList(ListPage):
     def visible_rows(self, user: Any) -> QuerySet[Order]:
         return Order.objects.only(*ROW_COLUMNS)
 
-    def rows(self, form: Any, user: Any) -> QuerySet[Order]:
-        return self.filtered_rows(form, user).matching_words(
-            form.cleaned_data, by_name=form.by_name
-        )
-
-    def filtered_rows(self, form: Any, user: Any, *, walks_rows: bool = False) -> OrderQuerySet:
-        """Apply all filters except the search text.
-
-        `walks_rows`: check whether orders are overdue row by row, along the index of the sort,
-        whatever the planner expects.
-        """
+    def rows(self, form: Any, user: Any) -> OrderQuerySet:
         filters = form.cleaned_data
-        sort = form.sort[0]
-        rows = Order.objects.filtered(filters, sort)
-        rows = rows.only(*ROW_COLUMNS)
-        since = filters["start_date"]
-        if filters["ordered"]:
-            since, after = filters["ordered"]
-            rows = rows.created_between(since, None, sort).filter(created_at__lt=after)
-        if filters["changed"]:
-            first, after = filters["changed"]
-            rows = rows.updated_between(first, None, sort, since).filter(updated_at__lt=after)
+        rows = Order.objects.filtered(filters).only(*ROW_COLUMNS)
+        for column, days in (("created_at", "ordered"), ("updated_at", "changed")):
+            if filters[days]:
+                first, after = filters[days]
+                rows = rows.filter(**{f"{column}__gte": first, f"{column}__lt": after})
         if filters["lab"]:
             rows = rows.filter(lab_slug__in=filters["lab"])
         if filters["assigned"]:
             rows = rows.filter(_assigned_to(filters["assigned"], user))
-        now, can = timezone.now(), Q(bucket__in=CAN_GO_QUIET)
+        is_overdue = Q(bucket__in=CAN_GO_QUIET, quiet_at__lte=timezone.now())
         if filters["quiet"] == "true":
-            # Most orders with a usual time are in these buckets. The planner assumes that the two
-            # conditions are independent, and would expect twenty times too few rows.
-            over = Q(quiet_at__lte=now)
-            rows = (
-                rows.filter(opaque_condition(can & over))
-                if walks_rows
-                else rows.filter(opaque_condition(can), over)
-            )
+            rows = rows.filter(is_overdue)
         elif filters["quiet"] == "false":
-            rows = rows.filter(~(can & Q(quiet_at__lte=now)) | Q(quiet_at=None))
-        return rows
+            rows = rows.filter(~is_overdue | Q(quiet_at=None))
+        return rows.matching_words(filters, by_name=form.by_name, sort=form.sort[0])
 
     def with_related(self, rows: list[Order], user: Any) -> list[Order]:
         """Add the assignments, what staff have done, and the lab names: three queries."""

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from django.core.exceptions import EmptyResultSet
+from django.db.models import Q
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
@@ -22,8 +22,7 @@ from backoffice.core.identifiers import comparison_key, key_expression
 from backoffice.core.prepared_queries import Row, array, by_key, columns, cursor, where
 from backoffice.core.urls import record_url
 from backoffice.mirror.models import AS_RECEIVED
-from backoffice.pages.paging.keys import UNREACHED_LIMIT
-from orders.models import Appointment, Order, OrderNameWord
+from orders.models import Appointment, Order
 from orders.models.appointment import ENDED_STATUSES
 from patients.models import Patient, id_range_for_prefix
 
@@ -297,20 +296,8 @@ def _orders_by_name(text: str, patients: Sequence[UUID]) -> list[Order]:
 
     For example a kit without a patient yet, a parcel to somebody else, or a former name.
     """
-    matching_names = OrderNameWord.matching({"names": text}).values("names")[:UNREACHED_LIMIT]
-    try:
-        names, values = matching_names.query.sql_with_params()
-    except EmptyResultSet:
-        return []
-    statement = (
-        f"SELECT {columns(Order, _ORDER_COLUMNS)} FROM orders_order WHERE names_id IN ({names})"  # noqa: S608
-    )
-    if patients:
-        statement += " AND (user_id IS NULL OR user_id <> ALL(%s))"
-        values = (*values, list(patients))
-    return prepared_queries.read(
-        Order, f"{statement} LIMIT {MAX_FETCHED}", values, _ORDER_COLUMNS, planned=False
-    )
+    others = Q(user=None) | ~Q(user__in=patients)
+    return list(Order.objects.with_name(text).filter(others).only(*_ORDER_COLUMNS)[:MAX_FETCHED])
 
 
 def _appointments_by_code(text: str) -> list[Appointment]:

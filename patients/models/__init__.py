@@ -5,15 +5,14 @@ from patients.models.insurance import Insurance, Payor
 from patients.models.link import ConnectLink
 from patients.models.name import (
     PatientNameWord,
+    any_of,
     most_selective,
     name_contains_word,
     word_index_condition,
 )
 from patients.models.patient import (
     FINISHED_BUCKETS,
-    MAX_WORDS_AT_ONCE,
     Demographics,
-    NameMatch,
     Patient,
     PatientQuerySet,
     id_range_for_prefix,
@@ -23,19 +22,18 @@ from patients.models.patient import (
 __all__ = [
     "FAILING_STATUSES",
     "FINISHED_BUCKETS",
-    "MAX_WORDS_AT_ONCE",
     "ConnectLink",
     "Connection",
     "Demographics",
     "DifferentPeople",
     "Insurance",
-    "NameMatch",
     "Patient",
     "PatientNameWord",
     "PatientQuerySet",
     "Payor",
     "Provider",
     "RegistrationDraft",
+    "any_of",
     "id_range_for_prefix",
     "mirrored_patient",
     "most_selective",

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_, itemgetter
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import OpClass
 from django.core.exceptions import EmptyResultSet
 from django.db import connection, models
-from django.db.models import Count, F, Q, QuerySet, Value
+from django.db.models import Count, Q, QuerySet, Value
 from django.db.models.functions import Lower
 
 from backoffice.core import vocabulary
@@ -24,9 +23,7 @@ from backoffice.core.identifiers import (
     same_identifier,
 )
 from backoffice.mirror.models import AS_RECEIVED, MirrorModel
-from backoffice.pages.paging.counts import COUNT_CAP
-from backoffice.pages.paging.keys import KeyInArray, opaque_condition
-from backoffice.pages.paging.row_query import read_keys
+from backoffice.pages.paging.keys import key_condition
 from patients.models.name import PatientNameWord, name_contains_word
 from patients.search_keys import parse_search_text, required_prefixes
 
@@ -34,11 +31,8 @@ if TYPE_CHECKING:
     # Only for types: the orders app imports this one.
     from orders.models import Order
 
-Rows = TypeVar("Rows", bound=QuerySet["Patient"])
-MAX_WORDS_AT_ONCE: Final = 5 * COUNT_CAP
-"""Most words read at once. Several words of one name may match, and a list counts up to five
-hundred people.
-"""
+MAX_WORDS_AT_ONCE: Final = 10_000
+"""Most words read at once. Several words of one name may match."""
 FINISHED_BUCKETS: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 """Buckets of the orders that are not open."""
 _REFERENCE_KEY: Final = key_expression("client_user_id")
@@ -48,38 +42,20 @@ class PatientQuerySet(QuerySet["Patient"]):
     """Queries for patients."""
 
     def matching(self, text: str) -> Self:
-        """Return the patients that a search text finds: by name, birth date, phone, email or id.
-
-        A text that may be an id becomes a union of queries, each with its own index. With
-        alternatives in one condition, PostgreSQL would check every patient.
-        """
-        if name_match := NameMatch.if_only_name(text):
-            return name_match.filter(self)
-        if not (ids := _queries_if_id(text)):
-            return self.identified_by(text)
-        return self.filter(pk__in=_ids_by_identity(text).union(*ids, all=True))
+        """Return the patients that a search text finds: by name, birth date, phone, email or id."""
+        condition = identity_condition(text)
+        by_id = same_identifier("client_user_id", text)
+        if ids := id_range_for_prefix(text):
+            by_id |= Q(pk__range=ids)
+        # Most texts are no ids. Without that alternative, PostgreSQL need not check each patient.
+        if not condition or Patient.objects.filter(by_id).exists():
+            condition |= by_id
+        return self.alias(mail=Lower("email")).filter(condition)
 
     def identified_by(self, text: str) -> Self:
-        """Return the patients that match all parts of a search text.
-
-        The parts are birth date, email, end of the phone number, and beginnings of names.
-        """
-        typed = parse_search_text(text)
-        if typed.has_only_words:
-            return NameMatch.of_words(typed.words).filter(self)
-        if not typed:
-            return self.none()
-        rows = self
-        if typed.birth_date:
-            rows = rows.filter(dob=typed.birth_date)
-        if typed.email:
-            rows = rows.alias(mail=Lower("email")).filter(mail__startswith=typed.email)
-        if typed.phone_digits:
-            is_match = Q(phone_digits__startswith=typed.phone_digits)
-            if typed.digits_as_date:
-                is_match |= Q(dob=typed.digits_as_date)
-            rows = rows.filter(is_match)
-        return rows.filter(_has_words(typed.words))
+        """Return the patients that match all parts of a search text, except those of ids."""
+        condition = identity_condition(text)
+        return self.alias(mail=Lower("email")).filter(condition) if condition else self.none()
 
     def named(self, *columns: str) -> Self:
         """Return the patients that have a name, with their names and these columns."""
@@ -134,59 +110,42 @@ def _ids_by_identity(text: str) -> QuerySet[Any, Any]:
     return Patient.objects.order_by().identified_by(text).values("pk")
 
 
-def _queries_by_id(text: str) -> list[QuerySet[Patient, Any]]:
-    """Return one query for each kind of id that the text may be: client user id, service id."""
-    patients = Patient.objects.order_by()
-    readings = [patients.with_reference(text)]
-    if ids := id_range_for_prefix(text):
-        readings.append(patients.filter(pk__range=ids))
-    return [rows.values("pk") for rows in readings]
+def identity_condition(text: str) -> Q:
+    """Return the condition that a patient matches all parts of a search text.
+
+    The parts are birth date, email, end of the phone number, and beginnings of names. `mail` must
+    be an alias of the email in lower case. The condition is empty if the text has no parts.
+    """
+    typed = parse_search_text(text)
+    if typed.has_only_words:
+        return name_condition(typed.words)
+    condition = Q()
+    if typed.birth_date:
+        condition &= Q(dob=typed.birth_date)
+    if typed.email:
+        condition &= Q(mail__startswith=typed.email)
+    if typed.phone_digits:
+        is_match = Q(phone_digits__startswith=typed.phone_digits)
+        if typed.digits_as_date:
+            is_match |= Q(dob=typed.digits_as_date)
+        condition &= is_match
+    return condition & _has_words(typed.words)
 
 
-def _queries_if_id(text: str) -> list[QuerySet[Patient, Any]]:
-    """Return `_queries_by_id` if a patient has such an id, else an empty list. Runs one query."""
-    first, *other_queries = _queries_by_id(text)
-    return [first, *other_queries] if first.union(*other_queries, all=True).exists() else []
+def name_condition(words: str, max_words: int = MAX_WORDS_AT_ONCE) -> Q:
+    """Return the condition that a patient has a matching name. Runs one query.
+
+    Names are a selective key: up to `max_words` of their words are found first, with the keys of
+    their patients. If there are more, PostgreSQL checks the name of each patient.
+    """
+    matching = PatientNameWord.matching(words).values("user_id")
+    return key_condition("pk", matching, max_words, otherwise=_has_words(words))
 
 
 def _has_words(typed: str) -> Q:
     """Return the condition that the name has each typed word. It needs no separate index."""
     conditions = (name_contains_word("name_key", *word) for word in required_prefixes(typed))
     return reduce(and_, conditions, Q())
-
-
-@dataclass(frozen=True, slots=True)
-class NameMatch:
-    """The patients whose names match typed words."""
-
-    words: str
-    patient_ids: str | None
-    """Their ids as a PostgreSQL array; None if there are too many to read at once."""
-
-    @classmethod
-    def of_words(cls, words: str, max_words: int = MAX_WORDS_AT_ONCE) -> NameMatch:
-        """Return the match for these words, by one short query."""
-        patient_ids = PatientNameWord.matching(words).values("user_id")
-        number, ids = read_keys(patient_ids, max_words)
-        return cls(words, ids if number <= max_words else None)
-
-    @classmethod
-    def if_only_name(cls, text: str) -> NameMatch | None:
-        """Return the match for a text that can only be a name, else None."""
-        typed = parse_search_text(text)
-        return (
-            cls.of_words(typed.words) if typed.has_only_words and not _queries_if_id(text) else None
-        )
-
-    def filter(self, rows: Rows) -> Rows:
-        """Return the patients of `rows` that match.
-
-        If there are too many ids, PostgreSQL checks the names row by row along the index of the
-        sort.
-        """
-        if self.patient_ids is not None:
-            return rows.filter(KeyInArray(F("pk"), self.patient_ids))
-        return rows.filter(opaque_condition(_has_words(self.words)))
 
 
 class Patient(MirrorModel):

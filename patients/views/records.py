@@ -19,7 +19,8 @@ from backoffice.audit.entry_list import AUDIT_LIST, COLUMNS
 from backoffice.audit.recording import record_action, record_entry, record_view
 from backoffice.core.prepared_queries import prepared
 from backoffice.mirror.models import AS_RECEIVED
-from backoffice.pages.paging.pages import Sort, fetch_page, page_position
+from backoffice.pages.paging.filtered_page import count_and_page
+from backoffice.pages.paging.pages import Sort, page_position
 from patients.actions import patient_actions
 from patients.duplicates import DuplicateCandidate, TypedPerson, find_duplicate_candidates
 from patients.models import Demographics, DifferentPeople, Insurance, Patient
@@ -97,12 +98,12 @@ def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Show who viewed this record: a fragment, or a page of its own."""
     context = _viewers_context(request, patient_id)
-    page = fetch_page(
+    _, page = count_and_page(
         patient_viewers.views_of_patient(patient_id),
+        AUDIT_LIST.visible_rows(request.user),
         NEWEST_FIRST,
-        size=VIEWS_PER_PAGE,
-        all_rows=AUDIT_LIST.visible_rows(request.user),
-        **page_position(request),
+        VIEWS_PER_PAGE,
+        page_position(request),
     )
     record_view(request, "access log", [patient_id], [patient_id])
     context |= {"page": page, "columns": VIEW_COLUMNS}

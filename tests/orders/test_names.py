@@ -33,7 +33,7 @@ def find_names(**given: Any) -> set[str]:
 
 
 def matching_orders(given: dict[str, Any]) -> list[Order]:
-    return list(Order.objects.filtered(given, "created_at").matching_words(given, by_name=True))
+    return list(Order.objects.filtered(given).matching_words(given, by_name=True))
 
 
 @pytest.mark.parametrize("field", ["search_input", "patient_name", "shipping_recipient_name"])

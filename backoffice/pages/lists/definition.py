@@ -17,6 +17,8 @@ from backoffice.accounts.access import may
 from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.core.urls import page_url
 from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.paging.counts import Count
+from backoffice.pages.paging.filtered_page import count_and_page
 from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
 
 if TYPE_CHECKING:
@@ -118,14 +120,20 @@ class ListPage:
         raise NotImplementedError
 
     def page(
-        self,
-        rows: QuerySet[Any],
-        form: FilterForm,
-        size: int,
-        place: PagePosition,
-        all_rows: QuerySet[Any] | None = None,
+        self, rows: QuerySet[Any], form: FilterForm, size: int, place: PagePosition
     ) -> Page[Any]:
-        return fetch_page(rows, self.sort_for(form), size=size, all_rows=all_rows, **place)
+        return fetch_page(rows, self.sort_for(form), size=size, **place)
+
+    def count_and_page(
+        self, form: FilterForm, user: Any, size: int, place: PagePosition, number: int | None = None
+    ) -> tuple[Count, Page[Any]]:
+        """Return how many rows match a valid form, up to the cap, and a page of them.
+
+        `number` is their exact number where it is known.
+        """
+        return count_and_page(
+            self.rows(form, user), self.visible_rows(user), self.sort_for(form), size, place, number
+        )
 
     def sort_for(self, form: FilterForm) -> Sort:
         return form.keyset()
