@@ -34,8 +34,13 @@ class Case:
     posted: dict[str, str] = field(default_factory=dict)
     """The form that is posted. If empty, the URL is opened with GET."""
     is_combination: bool = False
-    """One of many filter combinations: measured fewer times, and compared with the small data set
-    only."""
+    """One of many filter combinations: measured fewer times."""
+    empty_path: str = ""
+    """The same page without data, in an empty database."""
+
+    def __post_init__(self) -> None:
+        if not self.empty_path:
+            object.__setattr__(self, "empty_path", self.path.partition("?")[0])
 
 
 @dataclass(frozen=True)
@@ -259,8 +264,10 @@ SINGLE_PAGES: Final = {
 
 
 def _single(samples: Samples) -> Iterator[Case]:
-    yield Case("order page", "order", reverse("orders:detail", args=[samples.order.pk]))
-    yield Case("patient page", "patient", reverse("patients:detail", args=[samples.patient.pk]))
+    order_page = reverse("orders:detail", args=[samples.order.pk])
+    yield Case("order page", "order", order_page, empty_path=reverse("orders:list"))
+    patient_page = reverse("patients:detail", args=[samples.patient.pk])
+    yield Case("patient page", "patient", patient_page, empty_path=reverse("patients:list"))
     for group in EXCEPTION_GROUPS:
         yield Case("exceptions", group, reverse("exceptions:group", args=[group]))
     for name, routes in SINGLE_PAGES.items():
