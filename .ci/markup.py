@@ -24,22 +24,6 @@ TAG: Final = re.compile(
 )
 ALLOWED: Final[dict[str, str]] = {
     "labs/admin.py": "links in Django's admin, which keeps its own engine and format_html",
-    # Files to convert
-    "backoffice/audit/entry_list.py": "rows of the audit trail",
-    "backoffice/pages/templatetags/chart.py": "table of a chart",
-    "backoffice/pages/templatetags/frame.py": "foot of a page, until the base template is Jinja",
-    "backoffice/pages/templatetags/ui.py": "tags of Django templates, until the last is Jinja",
-    "backoffice/team/templatetags/team.py": "tag of Django templates",
-    "labs/rendering.py": "rows of the lists of labs",
-    "orders/appointment_list/rendering.py": "rows of the list of appointments",
-    "orders/local_time.py": "time of a visit with a note on its zone",
-    "orders/results/badges.py": "badges of results",
-    "orders/results/rendering.py": "rows of the queue of results",
-    "orders/templatetags/results.py": "tags of Django templates",
-    "orders/templatetags/search_results.py": "rows of search results",
-    "orders/today/rendering.py": "lines of the page Today",
-    "patients/rendering.py": "rows of the list of patients",
-    "patients/wearables/templatetags/strip.py": "tags of Django templates",
 }
 """Files with HTML in strings, each with what it is. This list only becomes shorter."""
 

@@ -285,8 +285,19 @@ LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = LOGIN_URL
 TEMPLATES: list[dict[str, Any]] = [
     {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {
+            "environment": "backoffice.jinja.environment",
+            "context_processors": ["django.contrib.messages.context_processors.messages"],
+            "trim_blocks": True,
+            "lstrip_blocks": True,
+            "undefined": jinja2.ChainableUndefined,
+        },
+    },
+    # Templates of packages: Django's own, DRF, allauth.
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -294,17 +305,6 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "builtins": ["backoffice.pages.templatetags.addresses"],
-        },
-    },
-    {
-        "BACKEND": "django.template.backends.jinja2.Jinja2",
-        "DIRS": [BASE_DIR / "templates" / "jinja2"],
-        "OPTIONS": {
-            "environment": "backoffice.pages.jinja.environment",
-            "trim_blocks": True,
-            "lstrip_blocks": True,
-            "undefined": jinja2.StrictUndefined,
         },
     },
 ]

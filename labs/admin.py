@@ -22,8 +22,8 @@ from backoffice.admin.lists import display
 from backoffice.admin.records import LookupKeys
 from backoffice.audit.recording import record_change
 from backoffice.core.service_team import mirror_team
+from backoffice.pages.macros import render_macro
 from backoffice.pages.paging.pages import Sort
-from backoffice.pages.templatetags.ui import when
 from labs import sync
 from labs.allowlists.teams import known_teams, sort_teams, team_names
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker, Physician, Team
@@ -64,7 +64,11 @@ class LabAccountAdmin(CatalogAdmin):
     @display("Catalog")
     def catalog(self, account: LabAccount) -> SafeString:
         checked = account.catalog_read_at
-        words = format_html("Last checked {}", when(checked)) if checked else "Not checked yet"
+        words = (
+            format_html("Last checked {}", render_macro("macros/times.html", "full_time", checked))
+            if checked
+            else "Not checked yet"
+        )
         return format_html(
             '<a href="{}">{}</a>', reverse("labs:account-catalog", args=[account.pk]), words
         )

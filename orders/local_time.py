@@ -8,12 +8,9 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from backoffice.core.time_formats import zone_of
-from backoffice.pages.templatetags.ui import when
-from orders.appointment_zones import STATES_WITH_TWO_ZONES, AppointmentZone, state_zone, visit_zone
+from orders.appointment_zones import STATES_WITH_TWO_ZONES, state_zone
 from orders.models import Appointment, Order
 
 FROM, TO = time(8), time(20)
@@ -83,12 +80,3 @@ def staff_clock() -> LocalClock:
 
 def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
-
-
-def visit_moment(moment: datetime | None, zone: AppointmentZone | None) -> SafeString | str:
-    """Render a time in the visit's zone. A note says how the zone was chosen if none was sent."""
-    zone = zone or visit_zone(None, None)
-    text = when(moment, zone.name)
-    if moment is None or not zone.note:
-        return text
-    return format_html('{} <span class="muted small">({})</span>', text, zone.note)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from django.utils import timezone
-from django.utils.safestring import SafeString
 
 from backoffice.core import vocabulary
-from backoffice.pages.macros import render_macro
 from orders.models import Order
 from orders.progress import format_duration
-
-_MACROS: Final = "orders/_next_actor.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +51,6 @@ def overdue_text(since: datetime | None, now: datetime) -> str:
     return "" if since is None or since > now else format_duration(now - since)
 
 
-# For pages that are not converted to Jinja yet
-
-
-def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
-    return render_macro(_MACROS, "next_actor", next_actor(order, now or timezone.now()))
-
-
-def overdue(order: Order) -> SafeString:
-    """Render "⚠ 3 d over" if the order is overdue. Orders that need action at once are included."""
-    return render_macro(_MACROS, "overdue", overdue_text(order.quiet_at, timezone.now()))
+def overdue_by(order: Order) -> str:
+    """Return how long an order is overdue. Orders that need action at once are included."""
+    return overdue_text(order.quiet_at, timezone.now())

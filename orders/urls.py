@@ -5,7 +5,6 @@ from django.urls import path
 from backoffice.pages.lists.urls import list_urls
 from orders.booking import views as booking
 from orders.order_list.definition import ORDER_LIST
-from orders.order_list.views import order_list
 from orders.placing.views import new_order as placing
 from orders.placing.views import refused_orders, sheet_import
 from orders.views import changes, detail
@@ -13,7 +12,6 @@ from orders.views import changes, detail
 app_name = "orders"
 
 urlpatterns = [
-    path("", order_list, name="list"),
     *list_urls(ORDER_LIST),
     path("refused/<uuid:account_id>/", refused_orders.refused_orders, name="refused"),
     path("new/", placing.start, name="start"),

@@ -8,17 +8,20 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import QueryDict
-from django.utils.safestring import SafeString
 
 from backoffice.accounts.models import User
 from backoffice.core import vocabulary
-from backoffice.pages.lists.context import ListContext
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.pages import Page, PagePosition
 from patients.forms import PatientFilters
 from patients.models import Patient, PatientQuerySet
-from patients.rendering import render_rows
+
+SORT_NOTICES: Final = {
+    "name": "Sorted by name, here and in a download: patients without a name are not listed.",
+    "born": "Sorted by birth date, here and in a download: patients without a birth date are not"
+    " listed.",
+}
 
 
 class PatientRow(TypedDict):
@@ -52,8 +55,16 @@ COLUMNS: Final = (
             ExportCell("Name from", _name_source),
         ),
         sort="name",
+        macro="name",
     ),
-    Column("born", "Born", (ExportCell("Born", _patient_value("dob")),), sort="born"),
+    Column(
+        "born",
+        "Born",
+        (ExportCell("Born", _patient_value("dob")),),
+        sort="born",
+        macro="born",
+        cell_css="nowrap",
+    ),
     Column(
         "sex",
         "Sex",
@@ -62,42 +73,60 @@ COLUMNS: Final = (
                 "Sex", lambda row: vocabulary.term("person.gender", row["patient"].gender).label
             ),
         ),
+        macro="sex",
     ),
-    Column("phone", "Phone", (ExportCell("Phone", _patient_value("phone_number")),)),
+    Column("phone", "Phone", (ExportCell("Phone", _patient_value("phone_number")),), macro="phone"),
     Column(
         "lives",
         "Lives in",
         (ExportCell("City", _patient_value("city")), ExportCell("State", _patient_value("state"))),
+        macro="lives_in",
+        cell_css="nowrap",
     ),
     Column(
         "open",
         "Open orders",
         (ExportCell("Open orders", lambda row: row["open_orders"]),),
         css="num",
+        macro="open_orders",
+        cell_css="num",
     ),
     Column(
         "ours",
         "Our reference",
         (ExportCell("Our reference", lambda row: row["patient"].client_user_id),),
+        macro="our_reference",
     ),
     Column(
         "since",
         "Since",
         (ExportCell("Since", lambda row: row["patient"].created_on, is_timestamp=True),),
         sort="created_on",
+        macro="registered_on",
+        cell_css="nowrap",
     ),
-    Column("patient", "Patient", css="roomy"),
-    Column("email", "E-mail", (ExportCell("E-mail", _patient_value("email")),), shown=False),
-    Column("zip", "ZIP", (ExportCell("ZIP", _patient_value("zip")),), shown=False),
+    Column("patient", "Patient", css="roomy", macro="patient_id", cell_css="roomy"),
+    Column(
+        "email",
+        "E-mail",
+        (ExportCell("E-mail", _patient_value("email")),),
+        shown=False,
+        macro="email",
+        cell_css="wrap",
+    ),
+    Column("zip", "ZIP", (ExportCell("ZIP", _patient_value("zip")),), shown=False, macro="zip"),
 )
 
 
 class PatientList(ListPage):
     name = "patients"
+    title = "Patients"
+    template = "patients/list.html"
     subject = "patient"
     nouns = ("patient", "patients")
     needs = ("patients.view",)
     columns = COLUMNS
+    row_macros = "patients/patient_rows.html"
     words = PatientFilters.WORDS
 
     def form(self, data: QueryDict, user: User) -> PatientFilters:
@@ -126,8 +155,8 @@ class PatientList(ListPage):
             {"patient": patient, "open_orders": open_orders.get(patient.pk, 0)} for patient in rows
         ]
 
-    def render_rows(self, rows: list[PatientRow], screen: ListContext) -> SafeString:
-        return render_rows(rows, screen)
+    def notices(self, form: FilterForm) -> list[str]:
+        return [SORT_NOTICES[form.sort[0]]] if form.sort[0] in SORT_NOTICES else []
 
     def patient_id_of(self, row: Patient) -> UUID:
         return row.pk

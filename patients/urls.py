@@ -4,12 +4,11 @@ from django.urls import path
 
 from backoffice.pages.lists.urls import list_urls
 from patients.patient_list import PATIENTS
-from patients.views import connections, duplicates, patient_list, payors, records, registration
+from patients.views import connections, duplicates, payors, records, registration
 
 app_name = "patients"
 
 urlpatterns = [
-    path("", patient_list.patient_list, name="list"),
     *list_urls(PATIENTS),
     path("register/", registration.register, name="register"),
     path("register/<uuid:command_id>/", registration.registering, name="registering"),

@@ -21,6 +21,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from backoffice.service import Service
 from tests import databases, password_hashing, table_clearing
+from tests.rendered_templates import use_strict_templates
 from tests.sandboxes import Sandbox, SandboxFactory, running
 from tests.team.mail_server import MailServer, run_mail_server
 from webhooks import receiving
@@ -45,6 +46,11 @@ def fast_table_clearing() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DatabaseOperations, "sql_flush", table_clearing.flush_statements)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def jinja_templates_reported() -> None:
+    use_strict_templates()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,7 +16,7 @@ from backoffice.accounts import access
 from backoffice.accounts.access import declared_permissions, may, public, requires, roles_with
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
-from backoffice.pages.templatetags.frame import entries
+from backoffice.pages.frame import entries_for
 from tests.api.rows import staff, uid
 
 EXPECTED_PERMISSIONS = {
@@ -198,7 +198,7 @@ def test_navigation_shows_only_permitted_pages(client: Client) -> None:
 @pytest.mark.django_db
 def test_navigation_entry_opens_first_permitted_page() -> None:
     def shown(role: str, path: str) -> dict[str, tuple[str, bool]]:
-        return {e.section.label: (e.url, e.current) for e in entries(staff(role), path)}
+        return {e.section.label: (e.url, e.current) for e in entries_for(staff(role), path)}
 
     everything = shown("administrator", "/system/events/7/")
     order = ["Orders", "Appointments", "Results", "Patients", "Catalogue & accounts", "System"]

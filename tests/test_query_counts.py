@@ -27,19 +27,19 @@ FEW = 100
 MANY = int(os.environ.get("QUERY_COUNT_ORDERS", "3000"))
 
 BASELINE: Final[dict[str, int]] = {
-    "orders: unfiltered": 14,
-    "orders, deep: created_at desc, middle": 14,
-    "orders, deep: patient_name asc, last page": 15,
-    "orders, sorted: last_status asc": 14,
-    "orders, one filter: bucket needs-action": 14,
-    "orders, one filter: status lost": 14,
+    "orders: unfiltered": 15,
+    "orders, deep: created_at desc, middle": 15,
+    "orders, deep: patient_name asc, last page": 16,
+    "orders, sorted: last_status asc": 15,
+    "orders, one filter: bucket needs-action": 16,
+    "orders, one filter: status lost": 15,
     "orders, one filter: interpretation critical": 14,
     "orders, one filter: a week, long ago": 14,
     "orders, one filter: over usual time": 14,
     "orders, one filter: nobody's": 15,
-    "orders, one filter: name begun": 14,
-    "orders, one filter: search name": 14,
-    "orders, one filter: search id": 14,
+    "orders, one filter: name begun": 15,
+    "orders, one filter: search name": 15,
+    "orders, one filter: search id": 16,
     "patients: unfiltered": 11,
     "patients: by name": 11,
     "patients, deep: middle": 11,
@@ -47,10 +47,10 @@ BASELINE: Final[dict[str, int]] = {
     "patients, search: beginnings, by name": 13,
     "patients, search: phone": 12,
     "search: beginnings": 12,
-    "search: phone": 13,
-    "search: nobody": 7,
-    "search: sample id": 9,
-    "search: order id": 9,
+    "search: phone": 14,
+    "search: nobody": 8,
+    "search: sample id": 10,
+    "search: order id": 10,
     "appointments: today": 11,
     "appointments: upcoming": 11,
     "appointments: requested": 11,
@@ -122,13 +122,15 @@ def test_query_counts_do_not_grow_with_orders(orders: int) -> None:
     client.force_login(staff(ADMINISTRATOR))
     build(Size(orders))
     found = count_queries(client)
-    # With few orders a page may be empty and then omits queries for details.
+    # With few orders a page may be empty and then omits queries for details. Up to five hundred
+    # rows are found by key, which takes one query more.
     less_allowed = BASELINE.keys() if orders == FEW else AT_MOST
+    by_key = int(orders == FEW)
     wrong = {
         name: count
         for name, count in found.items()
-        if count > BASELINE[name] or (count < BASELINE[name] and name not in less_allowed)
+        if count > BASELINE[name] + by_key or (count < BASELINE[name] and name not in less_allowed)
     }
-    assert not wrong
+    assert wrong == {}
     assert found.keys() == BASELINE.keys()
-    assert found["orders: unfiltered"] == BASELINE["orders: unfiltered"]
+    assert found["orders: unfiltered"] == BASELINE["orders: unfiltered"] + by_key

@@ -19,13 +19,13 @@ from django.core.exceptions import BadRequest, ObjectDoesNotExist, ValidationErr
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 from backoffice.accounts.access import may
+from backoffice.pages.formats import yes_no
+from backoffice.pages.macros import render_macro
 from backoffice.pages.paging.filtered_page import count_and_page
 from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
-from backoffice.pages.templatetags import ui
 
 CellMethod = TypeVar("CellMethod", bound=Callable[..., object])
 Row = TypeVar("Row", bound=Model)
@@ -219,18 +219,18 @@ def display(label: str) -> Callable[[CellMethod], CellMethod]:
 def display_value(value: object, *, short: bool = False) -> SafeString | str:
     """Return a value as HTML in the same format as on other pages; `short` shortens ids."""
     if short and isinstance(value, UUID):
-        return ui.short_id(value, copy=False)
+        return render_macro("macros/values.html", "short_id", value, copy=False)
     if isinstance(value, datetime):
-        return ui.when(value)
+        return render_macro("macros/times.html", "full_time", value)
     if isinstance(value, bool):
-        return ui.yes_no(value)
+        return yes_no(value)
     if isinstance(value, date):
-        return ui.day(value)
+        return render_macro("macros/times.html", "day", value)
     if isinstance(value, list | tuple):
         value = ", ".join(map(str, value))
     if isinstance(value, Model):
         value = str(value)
-    return conditional_escape(ui.dash(value))
+    return render_macro("macros/values.html", "or_dash", value)
 
 
 def capitalize_first(words: str) -> str:

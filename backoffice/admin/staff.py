@@ -40,7 +40,7 @@ from backoffice.admin.site import site
 from backoffice.audit.recording import record_action, record_change
 from backoffice.pages.paging.pages import Sort
 from backoffice.pages.preferences import PreferencesForm
-from backoffice.team.templatetags.team import staff_name
+from backoffice.team.template_functions import staff_name
 
 OWN_ADMINISTRATION: Final = (
     "Nobody takes the administration from themselves: ask another administrator."

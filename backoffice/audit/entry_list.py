@@ -1,10 +1,10 @@
-"""The list of audit entries: its columns, its rows as HTML, and its download."""
+"""The list of audit entries: its columns and its download."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
-from html import escape
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -12,19 +12,14 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
-from django.utils.html import conditional_escape
-from django.utils.safestring import SafeString
 
 from backoffice.accounts.access import may
 from backoffice.audit.forms import AuditFilterForm
-from backoffice.audit.models import AuditEntry
+from backoffice.audit.models import AuditCheck, AuditEntry
 from backoffice.audit.recording import ACTION_LABELS, kind_label
 from backoffice.core.time_formats import MONTHS
-from backoffice.core.urls import record_url
-from backoffice.pages.icons import glyph_svg
-from backoffice.pages.lists.context import ListContext
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
-from backoffice.pages.templatetags.ui import DASH, dash, short_id
+from backoffice.pages.lists.forms import FilterForm
 
 RECORD_PAGES: Final = {
     "order": ("orders:detail", "orders.view"),
@@ -67,17 +62,16 @@ def action_label(entry: AuditEntry) -> str:
     return ACTION_LABELS.get(entry.action, entry.action.capitalize())
 
 
-def outcome_html(value: str) -> SafeString:
-    """Return the outcome as HTML, marked unless it is plain success."""
-    if value == "ok":
-        return SafeString("Done")
-    text = glyph_svg("warning") + escape(value.capitalize())
-    return SafeString(f'<span class="st bare" data-st="needs-action">{text}</span>')
-
-
 def single_patient(entry: AuditEntry) -> UUID | None:
     """Return the patient of an entry that is about exactly one patient."""
     return entry.patient_ids[0] if len(entry.patient_ids) == 1 else None
+
+
+def named_patients(entries: Iterable[AuditEntry], user: Any) -> list[UUID | None]:
+    """Return the patients whom rows of these entries show by name."""
+    if not may(user, "patients.view"):
+        return []
+    return [single_patient(entry) for entry in entries]
 
 
 def _join(values: Iterable[object]) -> str:
@@ -85,7 +79,14 @@ def _join(values: Iterable[object]) -> str:
 
 
 COLUMNS: Final = (
-    Column("at", "When", (ExportCell("When", lambda row: row.at, is_timestamp=True),), sort="at"),
+    Column(
+        "at",
+        "When",
+        (ExportCell("When", lambda row: row.at, is_timestamp=True),),
+        sort="at",
+        macro="at",
+        cell_css="nowrap",
+    ),
     Column(
         "who",
         "Who",
@@ -93,8 +94,10 @@ COLUMNS: Final = (
             ExportCell("Who", lambda row: row.actor.get_username() if row.actor else ""),
             ExportCell("As", lambda row: row.actor_kind),
         ),
+        macro="who",
+        cell_css="nowrap",
     ),
-    Column("did", "Action", (ExportCell("Action", lambda row: row.action),)),
+    Column("did", "Action", (ExportCell("Action", lambda row: row.action),), macro="did"),
     Column(
         "about",
         "About",
@@ -102,25 +105,98 @@ COLUMNS: Final = (
             ExportCell("Kind", lambda row: row.object_type),
             ExportCell("Records", lambda row: _join(row.object_ids)),
         ),
+        macro="about",
     ),
-    Column("patient", "Patient", (ExportCell("Patients", lambda row: _join(row.patient_ids)),)),
-    Column("outcome", "Outcome", (ExportCell("Outcome", lambda row: row.outcome),)),
-    Column("reason", "Reason", (ExportCell("Reason", lambda row: row.reason),)),
-    Column("ip", "From", (ExportCell("From", lambda row: row.ip),)),
-    Column("request", "Request", (ExportCell("Request", lambda row: row.request_id),), shown=False),
-    Column("route", "Page", (ExportCell("Page", lambda row: row.route),), shown=False),
-    Column("number", "Number", (ExportCell("Number", lambda row: row.pk),), css="num", shown=False),
+    Column(
+        "patient",
+        "Patient",
+        (ExportCell("Patients", lambda row: _join(row.patient_ids)),),
+        macro="patient",
+        cell_css="nowrap",
+    ),
+    Column(
+        "outcome", "Outcome", (ExportCell("Outcome", lambda row: row.outcome),), macro="outcome"
+    ),
+    Column(
+        "reason",
+        "Reason",
+        (ExportCell("Reason", lambda row: row.reason),),
+        macro="reason",
+        cell_css="wrap",
+    ),
+    Column("ip", "From", (ExportCell("From", lambda row: row.ip),), macro="ip", cell_css="nowrap"),
+    Column(
+        "request",
+        "Request",
+        (ExportCell("Request", lambda row: row.request_id),),
+        shown=False,
+        macro="request",
+    ),
+    Column(
+        "route", "Page", (ExportCell("Page", lambda row: row.route),), shown=False, macro="route"
+    ),
+    Column(
+        "number",
+        "Number",
+        (ExportCell("Number", lambda row: row.pk),),
+        css="num",
+        shown=False,
+        macro="number",
+        cell_css="num",
+    ),
 )
 OWN_COLUMNS: Final = tuple(column for column in COLUMNS if column.shown and column.key != "who")
 
 
+@dataclass(frozen=True, slots=True)
+class AuditRowContext:
+    """What the rows of audit entries show to a user."""
+
+    user: Any
+
+    @property
+    def sees_entries(self) -> bool:
+        return may(self.user, "audit.view")
+
+    @property
+    def sees_patients(self) -> bool:
+        return may(self.user, "patients.view")
+
+    def exact_time(self, at: datetime) -> str:
+        """Format a time to the second, in the zone of the user: `11 Nov, 08:00:07`."""
+        local = timezone.localtime(at)
+        year = "" if local.year == timezone.localdate().year else f" {local.year}"
+        return f"{local.day} {MONTHS[local.month]}{year}, {local:%H:%M:%S}"
+
+    def actor_name(self, row: AuditEntry) -> str:
+        return actor_name(row)
+
+    def action_label(self, row: AuditEntry) -> str:
+        return action_label(row)
+
+    def kind_label(self, kind: str) -> str:
+        return kind_label(kind)
+
+    def record_url(self, row: AuditEntry) -> str:
+        """Return the URL of the only record of an entry; "" if the user may not open it."""
+        return record_page_url(row.object_type, row.object_ids[0], self.user)
+
+    def short_key(self, row: AuditEntry) -> str:
+        """Return the id of the only record of an entry, cut if it is longer than a UUID."""
+        key = row.object_ids[0]
+        return key if len(key) <= MAX_ID_LENGTH else key[:8]
+
+
 class AuditList(ListPage):
     name = "audit"
+    title = "Audit"
+    template = "audit/list.html"
     subject = "audit entry"
     nouns = ("entry", "entries")
     needs = ("audit.view",)
     export_permission = "audit.view"
     columns = COLUMNS
+    row_macros = "audit/entry_rows.html"
     presets: ClassVar = (
         Preset("refused", "Refused", {"outcome": ["refused"]}),
         Preset("changed", "Changes", {"did": ["change"]}),
@@ -138,95 +214,25 @@ class AuditList(ListPage):
         rows: QuerySet[AuditEntry] = form.apply(self.visible_rows(user))
         return rows
 
-    def render_rows(self, rows: list[Any], screen: ListContext) -> SafeString:
-        return render_rows(rows, screen.columns, screen.user)
+    def row_context(self, user: Any, column_keys: Set[str]) -> AuditRowContext:
+        return AuditRowContext(user)
+
+    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
+        """Return the patient that the list is filtered by, and what the last check found."""
+        check = AuditCheck.objects.latest_finished()
+        return {
+            "patient": form.cleaned_data.get("patient"),
+            "broken": check.trouble if check else [],
+        }
+
+    def shown_patients(
+        self, rows: Iterable[AuditEntry], form: FilterForm, user: Any
+    ) -> list[UUID | None]:
+        patient = form.cleaned_data.get("patient")
+        return [*named_patients(rows, user), *([patient] if patient else [])]
 
     def patient_id_of(self, row: AuditEntry) -> UUID | None:
         return single_patient(row)
 
 
 AUDIT_LIST: Final = AuditList()
-
-
-# Rows. `named` is the name of the single patient of an entry, set where the reader may see it.
-
-
-def render_rows(rows: Iterable[AuditEntry], columns: Sequence[Column], user: Any) -> SafeString:
-    html = []
-    leads = may(user, "audit.view")
-    for row in rows:
-        html.append(f"<tr>{_at_cell(row, leads)}")
-        html += [CELL_RENDERERS[column.key](row, user) for column in columns[1:]]
-        html.append("</tr>\n")
-    return SafeString("".join(html))
-
-
-def _at_cell(row: AuditEntry, leads: bool) -> str:
-    moment = _time_html(row.at)
-    if leads:
-        url = reverse("audit:entry", args=[row.pk])
-        moment = f'<a href="{url}" hx-boost="false">{moment}</a>'
-    return f'<th scope="row" class="lead nowrap">{moment}</th>\n'
-
-
-def _time_html(at: datetime) -> str:
-    """Return the time to the second, because a minute can have many entries."""
-    local = timezone.localtime(at)
-    year = "" if local.year == timezone.localdate().year else f" {local.year}"
-    text = f"{local.day} {MONTHS[local.month]}{year}, {local:%H:%M:%S}"
-    return f'<time datetime="{at.astimezone(UTC).isoformat()}">{text}</time>'
-
-
-def _actor_cell(row: AuditEntry, user: Any) -> str:
-    chip = ' <span class="chip">by token</span>' if row.actor_kind == "token" else ""
-    return f'<td data-label="Who" class="nowrap">{escape(actor_name(row))}{chip}</td>\n'
-
-
-def _record_cell(row: AuditEntry, user: Any) -> str:
-    kind, count = escape(kind_label(row.object_type)), len(row.object_ids)
-    if count == 1:
-        key = row.object_ids[0]
-        url = record_page_url(row.object_type, key, user)
-        text = short_id(key if len(key) <= MAX_ID_LENGTH else key[:8], False)
-        kind += f' <a href="{url}" hx-boost="false">{text}</a>' if url else f" {text}"
-    elif count:
-        kind += f' <span class="muted">({count} records)</span>'
-    return f'<td data-label="About">{kind}</td>\n'
-
-
-def _patient_cell(row: AuditEntry, user: Any) -> str:
-    key, text = single_patient(row), str(DASH)
-    if key is not None:
-        named = getattr(row, "named", "")
-        text = f"<bdi>{escape(named)}</bdi>" if named else short_id(key, False)
-        if may(user, "patients.view"):
-            url = record_url("patients:detail", key)
-            text = f'<a href="{url}" hx-boost="false">{text}</a>'
-    elif row.patient_ids:
-        text = f"{len(row.patient_ids)} patients"
-    return f'<td data-label="Patient" class="nowrap">{text}</td>\n'
-
-
-def _plain_cell(label: str, name: str, css: str = "") -> Callable[[AuditEntry, Any], str]:
-    def cell(row: AuditEntry, user: Any) -> str:
-        text = conditional_escape(dash(getattr(row, name)))
-        return f'<td data-label="{label}"{css}>{text}</td>\n'
-
-    return cell
-
-
-CELL_RENDERERS: Final[dict[str, Callable[[AuditEntry, Any], str]]] = {
-    "who": _actor_cell,
-    "did": lambda row, user: f'<td data-label="Action">{escape(action_label(row))}</td>\n',
-    "about": _record_cell,
-    "patient": _patient_cell,
-    "outcome": lambda row, user: f'<td data-label="Outcome">{outcome_html(row.outcome)}</td>\n',
-    "reason": _plain_cell("Reason", "reason", ' class="wrap"'),
-    "ip": _plain_cell("From", "ip", ' class="nowrap"'),
-    "request": lambda row, user: (
-        f'<td data-label="Request">{short_id(row.request_id, False)}</td>\n'
-    ),
-    "route": _plain_cell("Page", "route"),
-    "number": _plain_cell("Number", "pk", ' class="num"'),
-}
-"""Renderers by column key. The first column is missing: it links to the entry."""

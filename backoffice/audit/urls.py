@@ -9,7 +9,6 @@ from backoffice.pages.lists.urls import list_urls
 app_name = "audit"
 
 urlpatterns = [
-    path("", views.entry_list_page, name="list"),
     *list_urls(AUDIT_LIST),
     path("<int:entry_id>/", views.entry, name="entry"),
     path("mine/", views.my_entries, name="mine"),

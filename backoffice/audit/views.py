@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import Final
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
@@ -22,10 +20,8 @@ from backoffice.audit.forms import AuditReviewForm
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
 from backoffice.audit.recording import kind_label, record_action, record_list, record_view
 from backoffice.outbox.enqueueing import wake_worker
-from backoffice.pages.lists.context import ListContext
-from backoffice.pages.lists.fields import response_status
-from backoffice.pages.paging.counts import Count, capped_count
-from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
+from backoffice.pages.paging.counts import capped_count
+from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 PAGE_SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
@@ -35,38 +31,6 @@ SHOWN_CHECKS: Final = 20
 SHOWN_MONTHS: Final = 24
 UNSEALED_LIMIT: Final = timedelta(minutes=10)
 """Entries are sealed every minute. An entry that is unsealed for longer than this is a problem."""
-
-
-@requires("audit.view")
-@require_safe
-def entry_list_page(request: HttpRequest) -> HttpResponse:
-    """Show entries, newest first. The filters and the position in the list are in the URL."""
-    form = AUDIT_LIST.form(request.GET, request.user)
-    valid = form.is_valid()
-    screen = ListContext.of(request, AUDIT_LIST, form)
-    if screen.redirect_url:
-        return redirect(screen.redirect_url)
-    total = Count(0)
-    page: Page[AuditEntry] = Page()
-    if valid:
-        total, page = AUDIT_LIST.count_and_page(
-            form, request.user, screen.size, page_position(request)
-        )
-    patient = form.cleaned_data.get("patient") if valid else None
-    patients = [*_named_patients(request, page.rows), *([patient] if patient else [])]
-    record_list(request, AUDIT_LIST.subject, (row.pk for row in page.rows), patients)
-    context = {
-        "list": screen,
-        "filters": form,
-        "chips": form.active_filters(request.GET) if valid else [],
-        "narrowed": valid and form.is_filtered(),
-        "page": page,
-        "pager": screen.pager(page, total),
-        "total": total,
-        "patient": patient,
-        "broken": _findings(AuditCheck.objects.latest_finished()),
-    }
-    return render(request, "audit/list.html", context, status=response_status(form))
 
 
 @requires("audit.view")
@@ -90,7 +54,7 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
         "who": entry_list.actor_name(row),
         "did": entry_list.action_label(row),
         "kind": kind_label(row.object_type),
-        "outcome": entry_list.outcome_html(row.outcome),
+        "outcome": row.outcome,
         "records": [
             (key, entry_list.record_page_url(row.object_type, key, request.user))
             for key in row.object_ids[:MAX_SHOWN]
@@ -112,16 +76,12 @@ def my_entries(request: HttpRequest) -> HttpResponse:
     rows = AuditEntry.objects.of_actor(request.user.pk)
     page = fetch_page(rows, NEWEST_FIRST, size=PAGE_SIZE, **page_position(request))
     record_list(
-        request, "own entries", (row.pk for row in page.rows), _named_patients(request, page.rows)
+        request,
+        "own entries",
+        (row.pk for row in page.rows),
+        entry_list.named_patients(page.rows, request.user),
     )
     return render(request, "audit/mine.html", {"page": page, "columns": OWN_COLUMNS})
-
-
-def _named_patients(request: HttpRequest, rows: Iterable[AuditEntry]) -> list[UUID | None]:
-    """Return the patients whom these rows show by name."""
-    if not may(request.user, "patients.view"):
-        return []
-    return [entry_list.single_patient(row) for row in rows]
 
 
 def _differences(row: AuditEntry) -> list[dict[str, object]]:
@@ -160,7 +120,7 @@ def integrity(request: HttpRequest) -> HttpResponse:
     context = {
         "checks": checks,
         "latest": done[0] if done else None,
-        "broken": _findings(done[0] if done else None),
+        "broken": done[0].trouble if done else [],
         "asked": any(check.finished_at is None for check in checks),
         "last": last,
         "head": seals.head(),
@@ -185,10 +145,6 @@ def check_now(request: HttpRequest) -> HttpResponse:
     wake_worker("backoffice.operations.tasks.verify_audit_chain", queue="bulk")
     messages.success(request, "It is checked now. This page shows what was found when it is done.")
     return redirect("audit:integrity")
-
-
-def _findings(check: AuditCheck | None) -> list[str]:
-    return list(check.trouble) if check else []
 
 
 # Reviews

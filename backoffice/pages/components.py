@@ -52,6 +52,11 @@ def component_context() -> dict[str, Any]:
         "summer": datetime(2025, 7, 4, 2, 0, tzinfo=UTC),
         "born": date(1984, 2, 29),
         "key": UUID(int=7 << 96),
+        "record": SimpleNamespace(as_of=now - timedelta(hours=2), missing_since=now),
+        "order": SimpleNamespace(
+            patient_first_name="Ada", patient_last_name="Sample", patient_name="ada sample",
+            patient_dob=date(1984, 2, 29), patient_gender="female", method="testkit",
+        ),
         "columns": _COLUMNS,
         "list": SimpleNamespace(
             form=form, sort="name", direction="asc", falling=form.DESCENDING_FIRST,

@@ -1,15 +1,10 @@
-"""Values of form fields, for templates, and their HTML for pages that are not converted yet."""
+"""Values of form fields, for templates."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from django.forms import BoundField
-from django.utils.safestring import SafeString
-
-from backoffice.pages.macros import render_macro
-
-_MACROS: Final = "macros/forms.html"
 
 
 def choices_of(field: Any) -> tuple[tuple[Any, Any], ...]:
@@ -30,13 +25,3 @@ def checkbox_choices(bound: BoundField) -> list[tuple[str, str, bool]]:
     known = {str(value): str(label) for value, label in choices_of(bound.field)}
     others = {value: value for value in chosen if value not in known}
     return [(value, label, value in chosen) for value, label in {**known, **others}.items()]
-
-
-def field(bound: BoundField, optional: bool = False) -> SafeString:
-    """Render a form field: label, control, hint, errors. `optional`: mark optional fields."""
-    return render_macro(_MACROS, "field", bound, optional)
-
-
-def checkboxes(bound: BoundField) -> SafeString:
-    """Render the checkboxes of a multiple choice field."""
-    return render_macro(_MACROS, "checkboxes", bound)

@@ -5,6 +5,7 @@ Formats of times are in `backoffice.core.time_formats`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal, InvalidOperation
 
@@ -151,6 +152,68 @@ def yes_no(value: bool | None) -> str:
 def coded(value: str) -> str:
     """Format a code such as `NOT_DETECTED` as words: `Not detected`."""
     return value.replace("_", " ").capitalize()
+
+
+def list_name(resource: str) -> str:
+    """Return the label of a list of the service or of a kind of lookup."""
+    return vocabulary.LISTS.get(resource, resource)
+
+
+def next_actor_word(low_level_status: str, method: str) -> str:
+    """Return who acts next on an order: `Patient`, `Lab` or `Us`; empty if nobody does."""
+    actor = vocabulary.order_term(low_level_status, method, ()).turn
+    return actor.removeprefix("the ").capitalize()
+
+
+def event_status_differs(status: str, event_status: str) -> bool:
+    """Return whether the two statuses of an appointment differ in meaning (appointments.md 6)."""
+    label = vocabulary.term("appointment.status", status).label
+    return bool(event_status) and (
+        vocabulary.term("appointment.event_status", event_status).label != label
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBar:
+    """A value and its reference range on a bar of 96 by 12 pixels.
+
+    `left` and `width` are those of the band. `mark` is the position of the value; None if it is
+    beyond the bar, on the side that `is_below` names. `is_out`: the value is outside its range.
+    """
+
+    left: str
+    width: str
+    mark: str | None
+    is_below: bool
+    is_out: bool
+
+
+def range_geometry(value: float | None, low: float | None, high: float | None) -> RangeBar | None:
+    """Return the bar of a value; None without a value or without a limit.
+
+    The band is in the middle of the bar. With only one limit it continues to the end of the bar.
+    """
+    if value is None or (low is None and high is None):
+        return None
+    if low is not None and high is not None:
+        span = (high - low) or abs(high) or 1
+        start, unit = low - span / 2, span * 2
+    else:
+        edge = high if low is None else low
+        unit = 2 * (abs(edge or 0) or 1)
+        start = (edge or 0) - unit * (0.75 if low is None else 0.25)
+    left, right, mark = (
+        min(max((at - start) / unit * 96, 0), 96)
+        for at in (start if low is None else low, start + unit if high is None else high, value)
+    )
+    is_beyond_bar = not start <= value <= start + unit
+    return RangeBar(
+        left=f"{left:.1f}",
+        width=f"{max(right - left, 0):.1f}",
+        mark=None if is_beyond_bar else f"{min(max(mark, 4), 92):.1f}",
+        is_below=value < start,
+        is_out=(low is not None and value < low) or (high is not None and value > high),
+    )
 
 
 def is_web_address(value: object) -> bool:

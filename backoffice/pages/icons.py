@@ -1,14 +1,9 @@
-"""SVG of icons (heroicons) and, for Python that is not converted yet, of status glyphs."""
+"""SVG of icons, from the package heroicons."""
 
 from functools import lru_cache
-from typing import Final
 
 from django.utils.safestring import SafeString
 from heroicons.templatetags.heroicons import heroicon_micro, heroicon_outline
-
-from backoffice.pages.macros import render_macro
-
-_MACROS: Final = "macros/icons.html"
 
 
 @lru_cache(maxsize=128)
@@ -23,9 +18,3 @@ def icon_svg(name: str, large: bool = False) -> SafeString:
 def clipboard_svg() -> SafeString:
     """Return the icon that all copy buttons of a page refer to by its id."""
     return SafeString(heroicon_micro("clipboard-document", id="copy-icon"))
-
-
-@lru_cache(maxsize=64)
-def glyph_svg(name: str) -> SafeString:
-    """Return a status glyph; empty for an empty name."""
-    return render_macro(_MACROS, "glyph", name)

@@ -1,8 +1,8 @@
 """The environment of the Jinja templates: the filters and globals that all of them have.
 
 A filter or a global returns a value or plain text. What returns HTML is a macro in
-`templates/jinja2/macros/`. The only exceptions are `icon` and
-`clipboard_svg`, whose SVG is that of a package.
+`templates/macros/`. The only exceptions are `icon` and `clipboard_svg`, whose SVG is that of a
+package.
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ from jinja2 import Environment
 
 from backoffice.accounts.access import may
 from backoffice.core import phone_numbers, vocabulary
+from backoffice.core.template_functions import undefined_as_none
 from backoffice.core.time_formats import calendar_day, hour
 from backoffice.core.urls import page_url, record_url
 from backoffice.pages import formats
 from backoffice.pages.form_fields import checkbox_choices
 from backoffice.pages.icons import clipboard_svg, icon_svg
-from backoffice.pages.query_strings import address_with, address_without
+from backoffice.pages.query_strings import (
+    address_with,
+    address_without,
+    query_string,
+    query_string_without,
+)
 
 
 def url(route: str, *args: object, **kwargs: object) -> str:
@@ -54,6 +60,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "is_minor": formats.is_minor,
     "is_web_address": formats.is_web_address,
     "iso_day": formats.iso_day,
+    "list_name": formats.list_name,
     "local_date": formats.local_date,
     "long_day": formats.long_day,
     "may": may,
@@ -71,19 +78,25 @@ GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
     "address_with": address_with,
     "address_without": address_without,
     "clipboard_svg": clipboard_svg,
+    "event_status_differs": formats.event_status_differs,
     "icon": icon_svg,
+    "next_actor_word": formats.next_actor_word,
     "order_term": formats.order_term,
     "own_time": formats.own_time,
+    "query_string": query_string,
+    "query_string_without": query_string_without,
+    "range_geometry": formats.range_geometry,
     "record_url": record_url,
     "static": static,
     "term": vocabulary.term,
     "url": url,
+    "zone_clock": formats.zone_clock,
 }
 
 
 def environment(**options: Any) -> Environment:
     """Return the environment that the setting `TEMPLATES` names."""
     made = Environment(**options)  # noqa: S701 - the setting switches escaping on
-    made.filters.update(FILTERS)
+    made.filters.update({name: undefined_as_none(function) for name, function in FILTERS.items()})
     made.globals.update(GLOBALS)
     return made

@@ -1,6 +1,6 @@
-"""Jinja macros for Django templates and Python code that are not converted to Jinja yet.
+"""Jinja macros for Django's admin, whose columns are methods of Python.
 
-A Jinja template imports its macros instead. This module is deleted with the last caller.
+A template imports its macros instead.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Numbers in the navigation of every page, read together by one statement for each request.
 
-An app declares its query next to the template tag that shows the numbers. The query must use a
+An app declares its query next to the template function that shows the numbers. The query must use a
 small index, stop at a limit, and return one row. The names of its columns are the names of the
 numbers. `%(user)s` is the primary key of the user.
 """

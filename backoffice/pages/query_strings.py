@@ -4,6 +4,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import QueryDict
+from jinja2 import pass_context
+from jinja2.runtime import Context
 
 
 def address_with(parameters: QueryDict, **changes: Any) -> str:
@@ -32,3 +34,22 @@ def address_without(parameters: QueryDict, name: str, value: str) -> str:
     return address_with(
         parameters, **{name: [one for one in parameters.getlist(name) if one != value]}
     )
+
+
+@pass_context
+def query_string(context: Context, **changes: Any) -> str:
+    """Return the query string of this page with some parameters replaced. It begins with `?`.
+
+    None or an empty value removes a parameter. The position in the list (`after`, `before`, `at`)
+    is dropped, because it is not valid for another filter.
+    """
+    return address_with(context["request"].GET, **changes)
+
+
+@pass_context
+def query_string_without(context: Context, name: str, value: str) -> str:
+    """Return the query string of this page without one value of a parameter.
+
+    The link that removes a filter uses it.
+    """
+    return address_without(context["request"].GET, name, value)

@@ -21,6 +21,7 @@ from backoffice.pages.lists.fields import response_status
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.counts import Count, capped_counts
 from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
+from backoffice.pages.query_strings import address_with
 from orders.appointment_list.export import WHAT, WHEN, WHERE, WHO, AppointmentExport
 from orders.appointment_list.forms import TABS, AppointmentFilters, DayField
 from orders.appointment_list.rows import (
@@ -243,6 +244,7 @@ def _render(
         "today": timezone.localdate(),
         "zone": timezone.get_current_timezone_name().replace("_", " "),
         "view": page,
+        "clear_url": address_with(request.GET, **dict.fromkeys(AppointmentFilters.base_fields)),
     }
     return render(
         request, f"appointments/{page}.html", {**shared, **context}, status=response_status(form)

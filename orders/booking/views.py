@@ -153,7 +153,7 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     reasons = cancellation_reasons(visit.type)
     if reasons is None:
         return _page(
-            request, order, visit, trouble=sites.SLOW, title=title, verb=title, rebook=rebook
+            request, order, visit, hindrance=sites.SLOW, title=title, verb=title, rebook=rebook
         )
     form = _bound_form(request, CancelAppointmentForm, reasons=reasons)
     if request.method == "POST" and form.is_valid():

@@ -24,7 +24,7 @@ from backoffice.sync.lookups import schedule_lookups
 from backoffice.team.actions import AlreadyAssigned, assign
 from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
-from backoffice.team.templatetags.team import staff_name
+from backoffice.team.template_functions import staff_name
 from orders.exceptions import cards, outcomes, queue
 from orders.exceptions.forms import OutcomeForm
 from orders.exceptions.queue import CRITICAL, EXCEPTION_GROUPS, SNOOZED
@@ -238,7 +238,8 @@ def _card(
         "others": actions[1:],
         "choices": cards.outcome_choices(order, clock, now),
         "later": cards.snooze_choices(clock, now),
-        "form": form,
+        "errors": {} if form is None else form.errors,
+        "typed": {} if form is None else form.data,
         "trouble": trouble,
         "last": last,
         "last_due": cards.time_text(last.until, clock) if last and last.until else "",

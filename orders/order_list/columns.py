@@ -1,4 +1,4 @@
-"""Columns of the list of orders. Their macros are in `templates/jinja2/orders/order_rows.html`."""
+"""Columns of the list of orders. Their macros are in `templates/orders/order_rows.html`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from typing import Any, ClassVar, Final
@@ -17,6 +17,8 @@ from django.utils import timezone
 from backoffice.accounts.access import may
 from backoffice.core import prepared_queries, vocabulary
 from backoffice.pages.lists.definition import BulkPage, ListPage, Preset
+from backoffice.pages.paging.counts import Count
+from backoffice.pages.paging.pages import Page, PagePosition
 from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
 from orders.forms import ME, NOBODY, OrderFilters
@@ -26,10 +28,15 @@ from orders.models.order_queryset import LIST_COLUMNS, OrderQuerySet
 from orders.next_actor import NextActor, next_actor
 from orders.order_list.bulk_actions import BULK_ACTIONS
 from orders.order_list.columns import COLUMNS
+from orders.today.counts import order_counts
 
 SUBJECT: Final = "order"
 ROW_COLUMNS: Final = (*LIST_COLUMNS, "lab_slug", "order_transaction_id")
 """Database columns read for each row, whichever columns the reader has chosen."""
+
+
+COUNTED_FILTERS: Final = frozenset({"status", "order_type"})
+"""Filters for which triggers keep counts, besides the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,8 @@ class OrderRowContext:
 
 class OrderList(ListPage):
     name = "orders"
+    title = "Orders"
+    template = "orders/list.html"
     subject = SUBJECT
     nouns = ("order", "orders")
     needs = ("orders.view",)
@@ -94,6 +103,26 @@ class OrderList(ListPage):
             rows = rows.filter(~is_overdue | Q(quiet_at=None))
         return rows.matching_words(filters, by_name=form.by_name, sort=form.sort[0])
 
+    def count_and_page(
+        self, form: Any, user: Any, size: int, place: PagePosition, number: int | None = None
+    ) -> tuple[Count, Page[Order]]:
+        """Return how many orders match a valid form, and a page of them.
+
+        With filters on the state only, the triggers keep the number.
+        """
+        filters = form.cleaned_data
+        if form.active_filter_names() <= COUNTED_FILTERS:
+            number = order_counts().count(
+                bucket=filters["bucket"], statuses=filters["status"], methods=filters["order_type"]
+            )
+        return super().count_and_page(form, user, size, place, number)
+
+    def page_context(self, form: Any, user: Any) -> dict[str, Any]:
+        """Return a tab for each status group, with counts while no filter is active."""
+        counts = order_counts().by_bucket() if form.is_valid() and not form.is_filtered() else None
+        tabs = status_tabs(form.cleaned_data.get("bucket") or "", counts)
+        return {"tabs": tabs, "by_name": form.by_name}
+
     def with_related(self, rows: list[Order], user: Any) -> list[Order]:
         """Add the assignments, what staff have done, and the lab names: three queries."""
         assignments = assignments_by_subject(SUBJECT, [row.pk for row in rows])
@@ -133,6 +162,24 @@ class OrderList(ListPage):
             )
             for order in Order.objects.filter(pk__in=list(keys)).with_list_columns()
         }
+
+
+def status_tabs(current: str, counts: Mapping[str, int] | None) -> list[dict[str, Any]]:
+    """Return one tab per status group, after the tab of all orders."""
+    known = counts or {}
+    tabs: list[dict[str, Any]] = [
+        {
+            "bucket": bucket,
+            "label": label,
+            "glyph": vocabulary.GLYPHS[bucket],
+            "count": None if counts is None else str(Count(known.get(bucket, 0))),
+            "current": bucket == current,
+        }
+        for bucket, label in vocabulary.BUCKETS.items()
+        if bucket != vocabulary.UNKNOWN or known.get(bucket) or bucket == current
+    ]
+    everything = {"bucket": "", "label": "All", "glyph": "", "current": not current, "count": None}
+    return [everything, *tabs]
 
 
 def _lab_names(labs: Iterable[str]) -> dict[str, str]:

@@ -69,7 +69,7 @@ def first_of_queue(request: HttpRequest) -> HttpResponse:
         return _page(request, queue_data["items"][0].review, queue_data=queue_data)
     context = {**queue_data, "undo": undoable_signature(request)}
     record_list(request, "result", [], [])
-    return render(request, "reviewing/empty.html", context)
+    return render(request, "results/empty.html", context)
 
 
 @requires("results.view")
@@ -129,7 +129,7 @@ def _page(
         "undo": undoable_signature(request),
         "now": timezone.now(),
     }
-    return render(request, "reviewing/report.html", context, status=status)
+    return render(request, "results/report.html", context, status=status)
 
 
 def _neighbours(
@@ -300,7 +300,7 @@ def version(request: HttpRequest, order_id: UUID, number: int) -> HttpResponse:
         "difference": difference_between(order_id, number, review.version),
         "by_name": may(request.user, "patients.view"),
     }
-    return render(request, "reviewing/version.html", context)
+    return render(request, "results/version.html", context)
 
 
 @requires("results.view", "results.sign")
@@ -355,7 +355,7 @@ def quality(request: HttpRequest) -> HttpResponse:
         "failed": sum(line.failed for line in lines),
         "results": sum(line.results for line in lines),
     }
-    return render(request, "reviewing/quality.html", context)
+    return render(request, "results/quality.html", context)
 
 
 @requires("results.view")
@@ -383,4 +383,4 @@ def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
         "patient_id": patient_id,
         "by_name": by_name,
     }
-    return render(request, "reviewing/trend.html", context)
+    return render(request, "results/trend.html", context)

@@ -68,7 +68,7 @@ def suggestions(request: HttpRequest) -> HttpResponse:
     context = {"sought": text, "errors": form.errors.get("q")}
     if len(text) >= MIN_LENGTH:
         _record(request, result)
-    return render(request, "finding/_suggestions.html", _context(request, result, context))
+    return render(request, "search/_suggestions.html", _context(request, result, context))
 
 
 def _page(request: HttpRequest, text: str | None) -> HttpResponse:
@@ -83,7 +83,7 @@ def _render_results(
     request: HttpRequest, result: SearchResult, context: Mapping[str, object], status: int = 200
 ) -> HttpResponse:
     context = _context(request, result, context)
-    return render(request, "finding/results.html", context, status=status)
+    return render(request, "search/results.html", context, status=status)
 
 
 def _context(

@@ -23,6 +23,7 @@ from backoffice.core.snapshots import is_snapshot
 from backoffice.core.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
 from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
+from backoffice.team.subjects import Subject
 from orders.appointment_zones import AppointmentZone, visit_zone
 from orders.models import Appointment, Order, OrderActivity, SeenActivity, SeenSubject
 from orders.models.order_queryset import LIST_COLUMNS
@@ -138,6 +139,12 @@ class OrderActivityGroup:
         return self.order is not None and any(
             line.status == self.order.low_level_status for line in self.lines
         )
+
+    @property
+    def signed_subject(self) -> str:
+        """The order, as the forms of `team` name it."""
+        patient = self.order.user_id if self.order else None
+        return Subject("order", str(self.order_id), patient).signed()
 
     @property
     def order_id(self) -> UUID:
@@ -401,4 +408,4 @@ def _load_details(groups: Sequence[PatientActivity]) -> None:
         for activity in group.orders:
             activity.order = orders.get(activity.order_id)
             activity.holder = holders.get(str(activity.order_id))
-            activity.zone = zones.get(activity.order_id)
+            activity.zone = zones.get(activity.order_id) or visit_zone(None, None)

@@ -22,7 +22,7 @@ from backoffice.outbox.models import CommandRecord
 from backoffice.pages.widgets import DateTimeLocalInput
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import RESULT_SUBJECTS
-from backoffice.team.templatetags.team import staff_name
+from backoffice.team.template_functions import staff_name
 from orders.models import Order
 from orders.models.review import Review
 from orders.results import open_criticals

@@ -67,7 +67,7 @@ def connect_link(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         **page,
         "command": row,
         "link": ConnectLink.objects.filter(pk=row.pk).first(),
-        "url": url,
+        "link_url": url,
         "qr": qr_image(url) if url else None,
     }
     return render(request, "patients/connect_link.html", context)

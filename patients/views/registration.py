@@ -268,7 +268,7 @@ def check(request: HttpRequest) -> HttpResponse:
         raise BadRequest("There is no such field.")
     form.is_valid()
     context = {"errors": form[name].errors, "id": form[name].auto_id}
-    return render(request, "patients/_told.html", context)
+    return render(request, "patients/_field_errors.html", context)
 
 
 def _has_fields_of(form_class: type[CommandForm], data: QueryDict) -> bool:

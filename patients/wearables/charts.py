@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, FloatField, Max, Min, Q, Sum
 
-from backoffice.pages.templatetags.chart import BARS, LARGEST, SPAN, Chart, Point, number_text
+from backoffice.pages.charts import BARS, LARGEST, SPAN, Chart, Point, number_text
 from backoffice.service.json_text import JsonObject
 from patients.models import Provider
 from patients.wearables.measures import DAILY, Measure, sample_measure

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from backoffice.core import vocabulary
-from backoffice.pages.templatetags.chart import BARS, LINE, SPAN, number_text
+from backoffice.pages.charts import BARS, LINE, SPAN, number_text
 
 SUMMED_RESOURCES: Final = frozenset(
     {

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from backoffice.pages.templatetags.chart import BARS, Tick
+from backoffice.pages.charts import BARS, Tick
 
 DAY: Final = "day"
 WEEK: Final = "week"

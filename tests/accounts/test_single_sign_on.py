@@ -59,7 +59,7 @@ def provider(settings: Settings) -> Iterator[Provider]:
 def redirect_target(page: Any) -> str:
     """Return the target of the intermediate page, in its redirect and in its link."""
     text = page.content.decode()
-    found = re.search(r"""content="0;URL=(?:&#x27;|')(.+?)(?:&#x27;|')">""", text)
+    found = re.search(r"""content="0;URL=(?:&#x27;|&#39;|')(.+?)(?:&#x27;|&#39;|')">""", text)
     assert found, text
     address = unescape(found[1])
     assert f'href="{found[1]}"' in text

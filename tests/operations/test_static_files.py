@@ -40,13 +40,12 @@ ADMIN_PATHS = (
 
 
 def static_names_in_templates() -> set[str]:
-    """Return the static files that templates and tags name."""
+    """Return the static files that templates and functions name."""
     found: set[str] = set()
     for pattern in ("*.html", "*.py"):
         for folder in ("templates", "backoffice", "patients", "labs", "orders", "webhooks"):
             for path in (ROOT / folder).rglob(pattern):
                 text = path.read_text()
-                found |= set(re.findall(r"""{% static ['"]([^'"]+)['"]""", text))
                 found |= set(re.findall(r"""\bstatic\(['"]([^'"]+)['"]""", text))
     return found
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from orders.models import Appointment, Result
-from orders.templatetags.draw_days import collection_day
+from orders.template_functions.draw_days import collection_day
 from tests.api.rows import NOW, envelope, order, patient, staff, uid
 
 PHOENIX = "America/Phoenix"

@@ -161,7 +161,7 @@ def test_received_record_requires_permission(client: Client, role: str, is_visib
     client.force_login(staff(role))
     page = get_page(client, create_order()).content.decode()
     assert ("Record as received" in page) is is_visible
-    assert ("&quot;shipment&quot;" in page) is is_visible
+    assert ("&#34;shipment&#34;" in page) is is_visible
 
 
 def test_viewer_sees_order_without_patient(client: Client) -> None:

@@ -13,7 +13,6 @@ from backoffice.pages.paging.pages import Page, PagePosition
 from orders.forms import SORTS, OrderFilters
 from orders.models import Order
 from orders.order_list.definition import ORDER_LIST
-from orders.order_list.list_query import count_and_page
 from tests.api.rows import order
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +85,7 @@ def test_many_overdue_orders_are_paged(key: str, given: dict[str, str]) -> None:
     position: PagePosition = {"after": None, "before": None}
     pages: list[Page[Order]] = []
     while not pages or pages[-1].next:
-        count, page = count_and_page(form, 200, position, None)
+        count, page = ORDER_LIST.count_and_page(form, form.user, 200, position)
         assert str(count) == "500+"
         pages.append(page)
         position = {"after": page.next, "before": None}
@@ -119,7 +118,7 @@ def test_short_period_sorted_by_its_column_is_paged(sort: str, given: dict[str, 
     position: PagePosition = {"after": None, "before": None}
     pages: list[Page[Order]] = []
     while not pages or pages[-1].next:
-        count, page = count_and_page(form, 100, position, None)
+        count, page = ORDER_LIST.count_and_page(form, form.user, 100, position)
         pages.append(page)
         position = {"after": page.next, "before": None}
     assert str(count) == "500+"

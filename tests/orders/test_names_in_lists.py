@@ -17,7 +17,6 @@ from orders.forms import OrderFilters
 from orders.models import Order
 from orders.models.name import COLUMN_CONDITIONS, name_condition
 from orders.order_list.definition import ORDER_LIST
-from orders.order_list.list_query import count_and_page
 from tests.api.rows import NOW, order
 
 pytestmark = pytest.mark.django_db
@@ -92,7 +91,7 @@ def assert_equals_plain_query(form: OrderFilters, values: dict[str, Any], size: 
     pages: list[Page[Order]] = []
     position: PagePosition = {"after": None, "before": None}
     while not pages or position["after"]:
-        count, page = count_and_page(form, size, position, None)
+        count, page = ORDER_LIST.count_and_page(form, form.user, size, position)
         pages.append(page)
         position = {"after": page.next, "before": None}
         is_true = len(expected) > count.value if count.capped else len(expected) == count.value
@@ -100,5 +99,5 @@ def assert_equals_plain_query(form: OrderFilters, values: dict[str, Any], size: 
     assert [row.pk for page in pages for row in page.rows] == expected, values
     for earlier, later in pairwise(pages):
         before: PagePosition = {"after": None, "before": later.previous}
-        _, again = count_and_page(form, size, before, None)
+        _, again = ORDER_LIST.count_and_page(form, form.user, size, before)
         assert [row.pk for row in again.rows] == [row.pk for row in earlier.rows], values

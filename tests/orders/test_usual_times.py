@@ -18,8 +18,9 @@ from django.db import connection, transaction
 
 from backoffice.core import vocabulary
 from backoffice.mirror.tables import MirrorRecord
+from backoffice.pages.macros import render_macro
 from orders.models import Appointment, Order, OrderEvent, UsualTime
-from orders.next_actor import whose_turn
+from orders.next_actor import next_actor
 from orders.progress import current_step
 from orders.sync.orders import ORDERS
 from orders.turnaround import limits, measurement
@@ -372,7 +373,7 @@ def test_sync_queries_measurements_once_a_minute(
 
 
 @pytest.mark.django_db
-def test_whose_turn_needs_no_query(django_assert_num_queries: object) -> None:
+def test_next_actor_needs_no_query(django_assert_num_queries: object) -> None:
     now = datetime.now(UTC)
     late = order(1, method="testkit", low_level_status="with_customer", bucket="with-patient",
                  last_event_at=now - timedelta(days=9, minutes=1),
@@ -401,7 +402,10 @@ def test_whose_turn_needs_no_query(django_assert_num_queries: object) -> None:
         ),
     }
     with django_assert_num_queries(0):  # type: ignore[operator]
-        rows = {name: whose_turn(row) for name, row in orders.items()}
+        rows = {
+            name: render_macro("orders/_next_actor.html", "next_actor", next_actor(row, now))
+            for name, row in orders.items()
+        }
     assert "Patient · 9 d" in rows["late"] and "3 d over" in rows["late"]
     assert 'title="Usual up to 6 d"' in rows["late"]
     assert "Us · 9 d" in rows["for us"] and "over</span>" not in rows["for us"]

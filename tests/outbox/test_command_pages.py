@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import uuid
+from inspect import unwrap
 from typing import Any
 
 import pytest
-from django.template import Context
 from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
@@ -16,7 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.outbox.enqueueing import typed_values
 from backoffice.outbox.models import CommandRecord
-from backoffice.outbox.templatetags.commands import MAX_ENDED, record_commands
+from backoffice.outbox.template_functions import MAX_ENDED, record_commands
 from tests.api.rows import staff
 
 State = CommandRecord.State
@@ -150,7 +150,7 @@ def test_undecided_command_stays_on_its_record_page(nurse: User) -> None:
     ]
     request = RequestFactory().get("/")
     request.user = nurse
-    commands = record_commands(Context({"request": request}), "order", order_id)["commands"]
+    commands = unwrap(record_commands)({"request": request}, "order", order_id)["commands"]
     assert undecided.pk in {row.pk for row in commands}
     assert len(commands) == 1 + MAX_ENDED and {row.pk for row in commands} - {undecided.pk} <= set(
         ended
@@ -161,7 +161,7 @@ def test_viewer_without_permission_sees_no_commands(nurse: User) -> None:
     row = create_command(nurse)
     request = RequestFactory().get("/")
     request.user = staff("viewer")
-    assert record_commands(Context({"request": request}), "order", row.subject_id)["commands"] == []
+    assert unwrap(record_commands)({"request": request}, "order", row.subject_id)["commands"] == []
 
 
 def test_form_values_drop_nul_characters(nurse: User) -> None:

@@ -62,7 +62,7 @@ def show_link(client: Client, patient: UUID) -> str:
     """Return the link from the page that shows it, or an empty string."""
     response: Any = client.post(link_address(patient), follow=True)
     assert response.status_code == 200
-    return str(response.context["url"])
+    return str(response.context["link_url"])
 
 
 def token_of(row: CommandRecord) -> str:
@@ -86,7 +86,7 @@ def test_link_is_created_and_shown_once(harness: OutboxHarness, patient: UUID) -
     assert "Show the link" in page_before and token not in page_before
     response: Any = client.post(link_address(patient))
     page = response.content.decode()
-    url = response.context["url"]
+    url = response.context["link_url"]
     assert token in url and f'data-copy="{escape(url)}"' in page
     assert "no-store" in response["Cache-Control"] and 'class="qr"' in page
     assert show_link(client, patient) == ""

@@ -18,7 +18,7 @@ from tests.api.rows import staff
 pytestmark = pytest.mark.django_db
 
 urlpatterns = [path("system/components/", components, name="components"), *product_urls]
-MACROS = Path(settings.BASE_DIR) / "templates" / "jinja2" / "macros"
+MACROS = Path(settings.BASE_DIR) / "templates" / "macros"
 ENVIRONMENT = engines["jinja2"].env  # type: ignore[attr-defined]
 
 

@@ -145,7 +145,7 @@ def test_raw_records_need_a_permission(
     client.force_login(staff(role, f"{role} two"))
     page = get_page(client).content.decode()
     assert ("Records as received" in page) is is_visible
-    assert ("&quot;medical_proxy&quot;" in page) is is_visible
+    assert ("&#34;medical_proxy&#34;" in page) is is_visible
 
 
 @pytest.mark.parametrize("role", ["viewer", "auditor"])

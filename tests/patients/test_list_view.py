@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
-from backoffice.pages.templatetags.ui import initials
+from backoffice.pages.formats import initials
 from patients.models import Demographics, Patient, PatientNameWord
 from patients.search_keys import name_key, phone_key
 from tests.api.rows import NOW, demographics, order, patient, staff, uid

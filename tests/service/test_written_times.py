@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backoffice.core.time_formats import calendar_day
-from backoffice.pages.templatetags import ui
+from backoffice.pages.macros import render_macro
 from backoffice.service.written_times import Precision, read_written_time
 
 ZONES = tuple(map(ZoneInfo, ("Pacific/Honolulu", "Pacific/Auckland", "UTC", "Asia/Kathmandu")))
@@ -121,13 +121,14 @@ def test_no_text_is_an_exception_or_another_day(text: str, zone: ZoneInfo) -> No
         assert found.sort_key(zone) is not None
         numbers = {str(found.day.year), f"{found.day.day}", f"{found.day.month}"}
         assert all(number in text for number in numbers)
-    for shown in (ui.written_time(text), ui.written_day(text)):
-        assert shown
+    for macro in ("written_time", "written_day"):
+        assert render_macro("macros/times.html", macro, text)
 
 
 @given(local_days, st.sampled_from(ZONES))
 def test_pages_show_the_day_as_written(sent: tuple[str, date], zone: ZoneInfo) -> None:
     text, day = sent
     with django_timezone.override(zone):
-        for shown in (ui.written_time(text), ui.written_day(text)):
+        for macro in ("written_time", "written_day"):
+            shown = render_macro("macros/times.html", macro, text)
             assert calendar_day(day) in shown or text in shown

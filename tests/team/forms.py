@@ -20,14 +20,14 @@ SIGNED_SUBJECT = re.compile(r'name="about" value="([^"]+)"')
 
 
 def render_tag(user: User, tag: str, path: str = "/orders/") -> str:
-    """Render a tag of `team` for a user."""
+    """Render what a template function of `team` makes for a user."""
     request = RequestFactory().get(path)
     request.user = user
-    template = engines["django"].from_string("{% load team %}{% " + tag + " %}")
+    template = engines["jinja2"].from_string("{{ " + tag + " }}")
     return template.render({"order": ORDER, "patient": PATIENT}, request)
 
 
-def form_subject(user: User, tag: str = 'notes_on "order" order patient') -> str:
+def form_subject(user: User, tag: str = 'notes_on("order", order, patient)') -> str:
     found = SIGNED_SUBJECT.search(render_tag(user, tag))
     assert found, "no form"
     return html.unescape(found[1])

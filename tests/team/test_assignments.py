@@ -16,7 +16,7 @@ from backoffice.team.notifications import notify
 from tests.api.rows import order, staff
 from tests.team.forms import ORDER, PATIENT, post, render_tag, signed_subject
 
-TAG = 'assigned "order" order patient'
+TAG = 'assigned("order", order, patient)'
 
 
 @pytest.mark.django_db

@@ -126,9 +126,9 @@ def test_change_log_is_loaded_only_when_opened(
 ) -> None:
     ana = staff("front desk", "ana")
     create_command(ana, "order.cancel", 1, title="Cancel the order", reason="<b>Why</b>")
-    render_tag(ana, 'changes_of "order" order patient')
+    render_tag(ana, 'changes_of("order", order, patient)')
     with django_assert_num_queries(0):
-        assert "Change log" in render_tag(ana, 'changes_of "order" order patient')
+        assert "Change log" in render_tag(ana, 'changes_of("order", order, patient)')
     client.force_login(ana)
     page = client.get("/team/changes/", {"about": signed_subject()}).content.decode()
     assert "Cancel the order" in page and "Reason: &lt;b&gt;Why&lt;/b&gt;" in page
@@ -138,7 +138,7 @@ def test_change_log_is_loaded_only_when_opened(
     )
     assert "<html" not in fragment.content.decode()
     assert AuditEntry.objects.filter(action="view", object_type="changes").count() == 2
-    assert "Change log" not in render_tag(staff("viewer"), 'changes_of "order" order patient')
+    assert "Change log" not in render_tag(staff("viewer"), 'changes_of("order", order, patient)')
     client.force_login(staff("auditor"))
     assert client.get("/team/changes/", {"about": signed_subject()}).status_code == 403
 

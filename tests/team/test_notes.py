@@ -13,7 +13,7 @@ from tests.api.rows import staff
 from tests.team.forms import ORDER, PATIENT, form_subject, post, render_tag, signed_subject
 
 pytestmark = pytest.mark.django_db
-NOTES_TAG = 'notes_on "order" order patient'
+NOTES_TAG = 'notes_on("order", order, patient)'
 
 
 def test_note_is_stored_shown_and_recorded(client: Client) -> None:
@@ -140,7 +140,7 @@ def test_calls_are_listed_with_notes_of_order_and_patient(rf: RequestFactory) ->
         record_contact(request, PATIENT, "order", ORDER, "shouted")
     on_order = render_tag(user, NOTES_TAG)
     assert "Left a voicemail" in on_order and "Prefers mornings" not in on_order
-    on_patient = render_tag(user, 'notes_on "patient" patient patient')
+    on_patient = render_tag(user, 'notes_on("patient", patient, patient)')
     assert "Left a voicemail" in on_patient and "Prefers mornings" in on_patient
     assert "on the order" in on_patient
 
@@ -151,7 +151,7 @@ def test_notes_on_results_require_results_permission(rf: RequestFactory) -> None
     request.user = staff("clinician")
     add_note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
     add_note(request, "order", ORDER, "Wants a later visit", PATIENT)
-    on_patient = 'notes_on "patient" patient patient'
+    on_patient = 'notes_on("patient", patient, patient)'
     assert "Potassium 6.9" in render_tag(staff("lab coordinator"), on_patient)
     page = render_tag(staff("front desk"), on_patient)
     assert "Potassium" not in page and "Wants a later visit" in page

@@ -10,13 +10,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils.html import escape
 
 from backoffice.audit.models import AuditEntry
-from backoffice.pages.templatetags import chart
-from backoffice.pages.templatetags.chart import BARS, LINE, SPAN, Chart, Point, Tick
+from backoffice.pages import charts as chart
+from backoffice.pages.charts import BARS, LINE, SPAN, Chart, Point, Tick
 from patients.models import Provider
 from patients.wearables.charts import sample_charts
 from patients.wearables.handlers import handle_samples, handle_summaries
@@ -114,10 +115,14 @@ def test_blood_pressure_is_charted_as_span() -> None:
 def chart_context(kind: str, values: list[float | None], **more: Any) -> dict[str, Any]:
     points = [Point(f"p{n}", v, v, v, 1) if v is not None else Point(f"p{n}")
               for n, v in enumerate(values)]  # fmt: skip
-    context: dict[str, Any] = chart.chart(
+    context: dict[str, Any] = chart.chart_context(
         Chart("c", "Heart rate", "bpm", kind, points, [Tick(0.5, "noon")], "hour", **more)
     )
     return context
+
+
+def render(context: dict[str, Any]) -> str:
+    return render_to_string("components/chart.html", context)
 
 
 def test_line_chart_has_gaps() -> None:
@@ -125,15 +130,15 @@ def test_line_chart_has_gaps() -> None:
     paths = dict(plotted["paths"])
     assert (paths["line"].count("M"), paths["dots"].count("M")) == (1, 2)
     assert plotted["gaps"] == 2
-    assert "p2 – p3<td colspan=4 class=gap>no data" in plotted["body"]
-    assert "<tr><th scope=row>p4<td>63" in plotted["body"]
+    assert "p2 – p3<td colspan=4 class=gap>no data" in render(plotted)
+    assert "<tr><th scope=row>p4<td>63" in render(plotted)
 
 
 def test_missing_bar_is_no_data_and_not_zero() -> None:
     plotted = chart_context(BARS, [5, None, 0])
     assert dict(plotted["paths"])["bars"].count("M") == 1
-    assert "p1<td colspan=2 class=gap>no data" in plotted["body"]
-    assert "p2<td>0<td>1" in plotted["body"]
+    assert "p1<td colspan=2 class=gap>no data" in render(plotted)
+    assert "p2<td>0<td>1" in render(plotted)
     assert plotted["facts"] == [("Total", "5"), ("Mean per hour", "2.5")]
 
 
@@ -143,8 +148,8 @@ def test_chart_without_points_is_empty() -> None:
 
 def test_chart_labels_are_escaped() -> None:
     points = [Point("<b>", 1.0, 1.0, 1.0, 1)]
-    plotted = chart.chart(Chart("c", "x", "", LINE, points, [], "day"))
-    assert "&lt;b&gt;" in plotted["body"] and "<b>" not in plotted["body"]
+    plotted = chart.chart_context(Chart("c", "x", "", LINE, points, [], "day"))
+    assert "&lt;b&gt;" in render(plotted) and "<b>" not in render(plotted)
 
 
 @pytest.mark.parametrize(
@@ -285,22 +290,22 @@ def test_more_sources_add_few_queries(client: Client, patient_with_data: None) -
 
 def test_filling_bar_is_marked_and_excluded_from_mean() -> None:
     points = [Point("14:00", 300.0, count=2), Point("15:00", 40.0, count=1, is_filling=True)]
-    plotted = chart.chart(Chart("c", "Steps", "", BARS, points, [], "hour"))
+    plotted = chart.chart_context(Chart("c", "Steps", "", BARS, points, [], "hour"))
     paths = dict(plotted["paths"])
     assert (paths["bars"].count("M"), paths["bars filling"].count("M")) == (1, 1)
     assert plotted["facts"] == [("Total", "340"), ("Mean per hour", "300")]
-    assert "15:00, still filling<td>40" in plotted["body"]
+    assert "15:00, still filling<td>40" in render(plotted)
 
 
 def test_last_three_of_many_filling_bars_are_named() -> None:
     points = [Point(f"{n}:00", 1.0, count=1, is_filling=True) for n in range(5)]
-    plotted = chart.chart(Chart("c", "Steps", "", BARS, points, [], "hour"))
+    plotted = chart.chart_context(Chart("c", "Steps", "", BARS, points, [], "hour"))
     assert plotted["filling"] == "2:00, 3:00, 4:00, and 2 before"
 
 
 def test_filling_bar_alone_has_no_mean() -> None:
     points = [Point("15:00", 40.0, count=1, is_filling=True)]
-    plotted = chart.chart(Chart("c", "Steps", "", BARS, points, [], "hour"))
+    plotted = chart.chart_context(Chart("c", "Steps", "", BARS, points, [], "hour"))
     assert plotted["facts"] == [("Total", "40")]
 
 

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice.pages.templatetags import chart
-from backoffice.pages.templatetags.chart import BARS, LINE, SPAN, Chart, Point
+from backoffice.pages import charts as chart
+from backoffice.pages.charts import BARS, LINE, SPAN, Chart, Point
 from patients.wearables.charts import daily_charts, newest_days, newest_samples, sample_charts
 from patients.wearables.handlers import handle_samples, handle_summaries
 from patients.wearables.measures import DAILY, sample_measure
@@ -235,7 +235,7 @@ def test_floating_local_times_are_shown_as_sent(reader: Client, settings: Settin
 
 
 def test_pressure_chart_without_upper_values_says_so() -> None:
-    context: dict[str, Any] = chart.chart(
+    context: dict[str, Any] = chart.chart_context(
         Chart("c", "x", "", SPAN, [Point("p", 80.0, 80.0, None, 1)], [], "day")
     )
     assert context["facts"] == [("Upper", "not given"), ("Lower", "80")]

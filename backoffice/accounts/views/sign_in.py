@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import public
 from backoffice.accounts.models import User
-from backoffice.pages.templatetags.frame import entries
+from backoffice.pages.frame import entries_for
 
 SECONDS_PER_YEAR: Final = 365 * 24 * 3600
 
@@ -75,7 +75,7 @@ def home(request: HttpRequest) -> HttpResponse:
     """Redirect to the first page that the user may open, or show that there is none."""
     if not request.user.is_authenticated:
         return redirect_to_login("/")
-    for entry in entries(request.user, ""):
+    for entry in entries_for(request.user, ""):
         return redirect(entry.url)
     return render(request, "no_places.html")
 

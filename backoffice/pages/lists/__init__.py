@@ -12,7 +12,6 @@ message only wakes a worker.
     definition.py     the base class of lists
     forms.py          forms of filters; fields.py has the fields they share
     context.py        the context of the templates
-    rendering.py      parts of the page as HTML
     saved_views.py    saved views
     export.py         downloads; formulas.py makes cells safe for spreadsheets
     bulk.py           bulk actions

@@ -92,6 +92,10 @@ class ListPage:
     """The key of its saved views, and the namespace of its URLs."""
     subject: ClassVar[str]
     """The name of one row in the audit trail."""
+    title: ClassVar[str]
+    """The heading of its page."""
+    template: ClassVar[str] = "lists/page.html"
+    """The template of its page, which extends `lists/page.html`."""
     nouns: ClassVar[tuple[str, str]]
     needs: ClassVar[tuple[str, ...]]
     """Permissions that a user needs to see the list."""
@@ -154,6 +158,20 @@ class ListPage:
         return SafeString(
             render_to_string("lists/_rows.html", {"list": screen, "rows": rows}, using="jinja2")
         )
+
+    def notices(self, form: FilterForm) -> list[str]:
+        """Return sentences to show above the rows of a valid form."""
+        return []
+
+    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
+        """Return what the template of this list needs besides the context of all lists."""
+        return {}
+
+    def shown_patients(
+        self, rows: Iterable[Any], form: FilterForm, user: Any
+    ) -> Iterable[UUID | None]:
+        """Return the patients whom a page shows, for the audit trail."""
+        return [self.patient_id_of(row) for row in rows]
 
     def patient_id_of(self, row: Any) -> UUID | None:
         raise NotImplementedError

@@ -153,9 +153,16 @@ class FilterForm(forms.Form):
         frame = {*SORTING, "size", *self.TAB_FIELDS}
         return [name for name in self.fields if name not in frame]
 
+    def active_filter_names(self) -> set[str]:
+        """Return the names of the fields that filter. Tabs do not count."""
+        return {name for name in self.filter_names() if self.cleaned_data.get(name)}
+
     def is_filtered(self) -> bool:
-        """Return whether a filter is active. Tabs do not count."""
-        return any(self.cleaned_data.get(name) for name in self.filter_names())
+        return bool(self.active_filter_names())
+
+    def has_tab(self) -> bool:
+        """Return whether a tab other than that of all rows is open."""
+        return any(self.cleaned_data.get(name) for name in self.TAB_FIELDS)
 
     def is_searched(self) -> bool:
         """Return whether a filter with personal text is active."""

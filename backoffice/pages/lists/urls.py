@@ -1,4 +1,4 @@
-"""URLs that every list has, below its own URL."""
+"""URLs of a list."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from django.urls import URLPattern, path
 from backoffice.accounts.access import requires
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.views import bulk, saved_views
+from backoffice.pages.lists.views import list_page as page_views
 
 
 def list_urls(list_page: ListPage) -> list[URLPattern]:
+    """Return the URL of a list and those below it: views, columns, download, bulk actions."""
     may_view = requires(*list_page.needs)
     may_export = requires(*list_page.needs, list_page.export_permission)
     patterns = [
+        path("", may_view(partial(page_views.show, list_page=list_page)), name="list"),
         path("views/", may_view(partial(saved_views.view_list, list_page=list_page)), name="views"),
         path(
             "views/counts/",

@@ -19,7 +19,7 @@ from backoffice.core.time_formats import ago
 from backoffice.team import actions
 from backoffice.team.changes import MAX_CHANGES, change_log
 from backoffice.team.subjects import InvalidSubject, Subject, subject_label, subject_url
-from backoffice.team.templatetags.team import assigned_context, notes_context, staff_name
+from backoffice.team.template_functions import assigned_context, notes_context, staff_name
 
 EMPTY_NOTE = "Write what your colleagues should know."
 NOTE_TOO_LONG = f"A note has at most {actions.MAX_NOTE_LENGTH:,} characters. Write it as two notes."
@@ -131,7 +131,7 @@ def changes(request: HttpRequest) -> HttpResponse:
         "changes": change_log(subject, sees_results=may(request.user, "results.view")),
         "most": MAX_CHANGES,
         "word": subject_label(subject.type),
-        "url": subject_url(subject.type, subject.id),
+        "back_url": subject_url(subject.type, subject.id),
     }
     part = request.headers.get("HX-Request") == "true"
     return render(request, "team/_changes.html" if part else "team/changes.html", context)

@@ -277,7 +277,7 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
         "seen": outcome.after if page_seen == outcome.before else page_seen,
         "same_person": request.POST.get("same_person") == "yes",
     }
-    return render(request, "labs/reports/_row_said.html", context)
+    return render(request, "labs/reports/_row_saved.html", context)
 
 
 def _changed_row(

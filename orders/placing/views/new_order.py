@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import requires, staff_user
@@ -343,7 +344,9 @@ def _context(
         "diagnosis": request.POST.get("diagnosis", "").replace("\x00", ""),
         "address": _address(order_request.patient, order_request.importing),
     }
-    blocks = render_to_string("orders/placing/_blocks.html", context, request=request)
+    blocks = mark_safe(  # noqa: S308 - HTML of a template
+        render_to_string("orders/placing/_blocks.html", context, request=request)
+    )
     context["blocks"] = blocks
     summary = render_to_string("orders/placing/_summary.html", context, request=request)
     return {**context, "unshown": unshown(order_request.typed, blocks + summary)}

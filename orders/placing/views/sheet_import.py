@@ -101,7 +101,7 @@ def import_status(request: HttpRequest) -> HttpResponse:
         )
         commands = list(rows.order_by("requested_at", "pk")[:MAX_ROWS])
     context = {"polled": True, **_command_states(commands)}
-    return render(request, "orders/placing/_sheet_standing.html", context)
+    return render(request, "orders/placing/_import_counts.html", context)
 
 
 def _command_states(commands: Sequence[CommandRecord]) -> dict[str, object]:

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_view
-from backoffice.pages.templatetags.chart import Chart
+from backoffice.pages.charts import Chart
 from patients.models import Patient
 from patients.patient_page import patient_page_context
 from patients.sources import sources_of

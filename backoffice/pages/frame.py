@@ -1,0 +1,250 @@
+"""Values of the frame around every page, for templates: navigation, theme, preferences, roles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from jinja2 import pass_context
+from jinja2.runtime import Context
+
+from backoffice.accounts import access, limits
+from backoffice.accounts.models import User
+from backoffice.core.time_formats import MONTHS, hour
+from backoffice.pages import live
+
+
+@dataclass(frozen=True, slots=True)
+class NavPage:
+    """One page of a navigation section. The shortcut to it is `g`, then `key`."""
+
+    label: str
+    route: str
+    permission: str
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NavSection:
+    """One of the seven navigation sections. It links to its first page that the user may open."""
+
+    label: str
+    icon: str
+    key: str
+    pages: tuple[NavPage, ...]
+    short: str = ""
+
+
+SECTIONS: Final = (
+    NavSection("Today", "sun", "t", (NavPage("Today", "today:page", "orders.view"),)),
+    NavSection(
+        "Orders",
+        "clipboard-document-list",
+        "o",
+        (
+            NavPage("All orders", "orders:list", "orders.view"),
+            NavPage("Exceptions", "exceptions:queue", "exceptions.work", "e"),
+        ),
+    ),
+    NavSection(
+        "Appointments",
+        "calendar-days",
+        "a",
+        (NavPage("Appointments", "appointments:list", "appointments.view"),),
+        short="Visits",
+    ),
+    NavSection(
+        "Results",
+        "document-check",
+        "r",
+        (
+            NavPage("To review", "reviewing:queue", "results.view"),
+            NavPage("Unmatched", "unmatched:list", "results.match"),
+            NavPage("Uploaded reports", "reports:list", "reports.view"),
+            NavPage("Quality", "reviewing:quality", "results.view"),
+        ),
+    ),
+    NavSection("Patients", "users", "p", (NavPage("Patients", "patients:list", "patients.view"),)),
+    NavSection(
+        "Catalogue & accounts",
+        "beaker",
+        "c",
+        (NavPage("Labs", "labs:list", "labs.view"),),
+        short="Labs",
+    ),
+    NavSection(
+        "System",
+        "server-stack",
+        "s",
+        (
+            NavPage("Sync", "system:health", "system.view"),
+            NavPage("Status", "operations:status", "system.view"),
+            NavPage("Service check", "operations:service-check", "service.check"),
+            NavPage("Runs", "system:runs", "system.view"),
+            NavPage("Differences", "system:drift", "system.view"),
+            NavPage("Unknown values", "system:unknown", "system.view"),
+            NavPage("Unread records", "system:unread", "system.view"),
+            NavPage("Events", "events:list", "events.view"),
+            NavPage("Historical pulls", "wearables:pulls", "patients.view"),
+            NavPage("Requests", "commands:list", "commands.view"),
+            NavPage("Audit", "audit:list", "audit.view"),
+            NavPage("API tokens", "system:tokens", "tokens.manage"),
+            NavPage("Roles", "system:roles", "audit.view"),
+            NavPage("Administration", "admin:index", "admin.open"),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NavLink:
+    """A link of the navigation for one user on one page."""
+
+    label: str
+    url: str
+    key: str
+    current: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NavEntry:
+    """A navigation section for one user on one page.
+
+    `current`: the page belongs to the section. `is_current_link`: it is one of the section's links.
+    """
+
+    section: NavSection
+    url: str
+    links: tuple[NavLink, ...]
+    current: bool
+    is_current_link: bool
+
+
+def entries_for(user: Any, path: str) -> tuple[NavEntry, ...]:
+    """Return the navigation sections that `user` may open. The one that has `path` is current.
+
+    Users with the same permissions get the same objects.
+    """
+    permissions = frozenset(one for one in _PERMISSIONS if access.may(user, one))
+    urls = (url for _, pages in _open_with(permissions) for _, url in pages)
+    inside = max((url for url in urls if _is_under(path, url)), key=len, default="")
+    return _entries(permissions, inside, inside == path)
+
+
+_PERMISSIONS: Final = frozenset(page.permission for section in SECTIONS for page in section.pages)
+
+
+@lru_cache(maxsize=64)
+def _open_with(permissions: frozenset[str]) -> list[tuple[NavSection, list[tuple[NavPage, str]]]]:
+    """Return the sections that these permissions allow, with their pages and URLs."""
+    entries = []
+    for section in SECTIONS:
+        pages = [
+            (page, url)
+            for page in section.pages
+            if page.permission in permissions and (url := _address(page.route))
+        ]
+        if pages:
+            entries.append((section, pages))
+    return entries
+
+
+@lru_cache(maxsize=512)
+def _entries(
+    permissions: frozenset[str], inside: str, is_current_link: bool
+) -> tuple[NavEntry, ...]:
+    return tuple(
+        NavEntry(
+            section,
+            pages[0][1],
+            tuple(NavLink(page.label, url, page.key, url == inside) for page, url in pages),
+            current=(current := any(url == inside for _, url in pages)),
+            is_current_link=current and is_current_link,
+        )
+        for section, pages in _open_with(permissions)
+    )
+
+
+def _is_under(path: str, url: str) -> bool:
+    return path == url or (url != "/" and path.startswith(url))
+
+
+def _address(route: str) -> str:
+    """Return the URL of a route; empty if the route does not exist."""
+    try:
+        return reverse(route)
+    except NoReverseMatch:
+        return ""
+
+
+@pass_context
+def nav_entries(context: Context) -> tuple[NavEntry, ...]:
+    """Return the navigation sections of this user."""
+    request: HttpRequest = context["request"]
+    return entries_for(request.user, request.path)
+
+
+def environment() -> str:
+    """Return `sandbox` or `production`: the service that the data of the page comes from."""
+    return str(getattr(settings, "MANAGEMENT_ENV", "sandbox"))
+
+
+@pass_context
+def theme(context: Context) -> str:
+    """Return the theme that the user chose: `light` or `dark`, empty to follow the system.
+
+    Before sign-in it comes from a cookie.
+    """
+    if "request" not in context:
+        return ""
+    request: HttpRequest = context["request"]
+    user = getattr(request, "user", None)
+    cookie_theme = request.COOKIES.get(settings.THEME_COOKIE_NAME, "")
+    chosen = user.theme if isinstance(user, User) else cookie_theme
+    return chosen if chosen in ("light", "dark") else ""
+
+
+@pass_context
+def preference(context: Context, name: str) -> Any:
+    """Return a preference of this user; the field's default if nobody is signed in."""
+    user = getattr(context.get("request"), "user", None)
+    return getattr(user if isinstance(user, User) else _NOBODY, name)
+
+
+_NOBODY: Final = User()
+
+
+@pass_context
+def roles(context: Context) -> str:
+    """Return the roles of the user as text, for the corner of the page."""
+    return ", ".join(sorted(access.roles_of(context["request"].user))) or "no role"
+
+
+@pass_context
+def cursor(context: Context) -> str:
+    """Return the cursor of this page for live updates, for `components/live.html`."""
+    return live.current_snapshot(context["request"].user)
+
+
+@pass_context
+def session_left(context: Context) -> dict[str, int]:
+    """Return the seconds until this session ends, and how long before that to show a warning."""
+    seconds, _ = limits.remaining_time(context["request"])
+    return {"left": seconds, "warned": limits.warning_seconds()}
+
+
+@pass_context
+def printed(context: Context) -> dict[str, str]:
+    """Return the time zone of the page and, for print, the time and the name of the user."""
+    now = timezone.localtime()
+    user = getattr(context.get("request"), "user", None)
+    return {
+        "zone": now.tzname() or "",
+        "name": user.get_full_name() if isinstance(user, User) else "nobody",
+        "time": f"{now.day} {MONTHS[now.month]} {now.year}, {hour(now)}",
+    }

@@ -1,0 +1,173 @@
+"""What every list page does, whatever its rows. A new list is added to `LISTS` and `rows`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import date, timedelta
+from typing import Any, Final
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.http import QueryDict
+from django.test import Client
+
+from backoffice.accounts.access import PERMISSIONS, ROLES
+from backoffice.audit.entry_list import AUDIT_LIST
+from backoffice.audit.models import AuditEntry
+from backoffice.pages.lists.definition import ListPage
+from backoffice.pages.models import SavedView
+from orders.models import Order
+from orders.order_list.definition import ORDER_LIST
+from patients.models import Patient
+from patients.patient_list import PATIENTS
+from tests.api.rows import order, patient, staff
+
+pytestmark = pytest.mark.django_db
+
+LISTS: Final = (AUDIT_LIST, ORDER_LIST, PATIENTS)
+NOBODY: Any = AnonymousUser()
+SORTS: Final = [
+    (each, sort, direction)
+    for each in LISTS
+    for sort in each.form(QueryDict(), NOBODY).SORTS
+    for direction in ("asc", "desc")
+]
+every_list = pytest.mark.parametrize("list_page", LISTS, ids=lambda each: each.name)
+ROWS: Final = 60
+SIZE: Final = 25
+
+
+@pytest.fixture
+def rows() -> None:
+    """Create rows for three pages of each list. Some have the same values in sorted columns."""
+    Patient.objects.bulk_create(
+        patient(
+            n,
+            name_key=f"ada{n % 40} testperson",
+            first_name=f"Ada{n % 40}",
+            last_name="Testperson",
+            dob=date(1980, 1, 1) + timedelta(days=n % 30),
+        )
+        for n in range(ROWS)
+    )
+    Order.objects.bulk_create(
+        order(n, patient_name=f"ada{n % 4}", quiet_at=None if n % 2 else order(n).created_at)
+        for n in range(ROWS)
+    )
+    AuditEntry.objects.bulk_create(
+        AuditEntry(action="view", object_type="order", object_ids=[str(n)]) for n in range(ROWS)
+    )
+
+
+@pytest.fixture
+def reader(client: Client) -> Client:
+    client.force_login(staff("administrator"))
+    return client
+
+
+def open_list(client: Client, list_page: ListPage, **parameters: str | int) -> Any:
+    """Return the response to a list, after the redirect that encrypts personal text."""
+    return client.get(list_page.url(), parameters, follow=True)
+
+
+def keys(answer: Any) -> list[Any]:
+    assert answer.status_code == 200, answer.content.decode()[-2000:]
+    return [row.pk for row in answer.context["page"].rows]
+
+
+@every_list
+def test_list_requires_its_permissions(client: Client, list_page: ListPage) -> None:
+    assert client.get(list_page.url()).status_code == 302, "nobody is signed in"
+    needed = frozenset(list_page.needs)
+    assert needed <= PERMISSIONS.keys()
+    for role, granted in ROLES.items():
+        client.force_login(staff(role, f"reader {role}"))
+        expected = 200 if needed <= frozenset(granted) else 403
+        assert client.get(list_page.url()).status_code == expected, role
+
+
+@pytest.mark.parametrize(("list_page", "sort", "direction"), SORTS)
+def test_paging_shows_every_row_once_in_order(
+    reader: Client, rows: None, list_page: ListPage, sort: str, direction: str
+) -> None:
+    query: dict[str, str | int] = {"order_key": sort, "order_direction": direction, "size": SIZE}
+    answer = open_list(reader, list_page, **query)
+    pages = [keys(answer)]
+    keyset = answer.context["filters"].keyset()  # some sorts need a filter to be used
+    # Every visit adds an entry to the audit trail: more pages follow, but not endlessly.
+    while (after := answer.context["page"].next) and len(pages) < 6:
+        answer = open_list(reader, list_page, **query, after=after)
+        pages.append(keys(answer))
+        before = open_list(reader, list_page, **query, before=answer.context["page"].previous)
+        assert keys(before) == pages[-2], "the page before is the same from behind"
+    found = [key for page in pages for key in page]
+    assert len(found) == len(set(found)) >= ROWS // 2
+    by_key = list_page.visible_rows(None).in_bulk(found)
+    sorted_values = [tuple(getattr(by_key[key], name) for name in keyset.columns) for key in found]
+    known = [values for values in sorted_values if None not in values]
+    assert known == sorted(known, reverse=keyset.descending)
+
+
+@every_list
+def test_every_column_has_header_and_cell(reader: Client, rows: None, list_page: ListPage) -> None:
+    columns = [column.key for column in list_page.columns]
+    reader.post(list_page.url("columns"), {"column": columns, "keep": "1", "here": ""})
+    page = open_list(reader, list_page, size=SIZE).content.decode()
+    table = page[page.index("<table>") : page.index("</table>")]
+    assert table.count('<th scope="col"') == len(columns) + bool(list_page.bulk_actions)
+    body = table[table.index("<tbody") :]
+    assert body.count("<tr") == SIZE
+    for column in list_page.columns[1:]:
+        assert body.count(f'data-label="{column.label}"') == SIZE, column.key
+    assert body.count('<th scope="row" class="lead') == SIZE
+
+
+@every_list
+def test_download_has_a_header_for_every_cell(
+    reader: Client, rows: None, list_page: ListPage
+) -> None:
+    answer = reader.post(list_page.url("export"), {"query": "", "everything": "1"})
+    text = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+    lines = list(csv.reader(io.StringIO(text)))
+    shown = [column for column in list_page.columns if column.shown]
+    assert len(lines[0]) == sum(len(column.cells) for column in shown)
+    assert len(lines) > ROWS and {len(line) for line in lines} == {len(lines[0])}
+
+
+@every_list
+def test_saved_view_opens_with_its_sort(reader: Client, rows: None, list_page: ListPage) -> None:
+    sort = list(list_page.form(QueryDict(), NOBODY).SORTS)[:2][-1]
+    query = f"order_key={sort}&order_direction=desc"
+    reader.post(list_page.url("views"), {"name": "Mine", "query": query, "opens_for": ""})
+    view = SavedView.objects.get(listing=list_page.name)
+    answer = reader.get(list_page.url("view", view.pk), follow=True)
+    screen = answer.context["list"]
+    assert (screen.view, screen.sort, screen.direction) == (view, sort, "desc")
+
+
+@every_list
+def test_unknown_filter_is_named_and_bad_one_refused(
+    reader: Client, rows: None, list_page: ListPage
+) -> None:
+    page = open_list(reader, list_page, moonphase="full").content.decode()
+    assert "This list has no filter called “moonphase”" in page
+    answer = open_list(reader, list_page, order_key="nonsense")
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert "This list cannot be sorted by that." in page and ">Clear</a>" in page
+
+
+@every_list
+def test_page_has_search_box_of_top_bar_and_keyboard_rows(
+    reader: Client, rows: None, list_page: ListPage
+) -> None:
+    page = open_list(reader, list_page).content.decode()
+    assert page.count("data-find") == 1
+    assert page.index("data-find") < page.index("<main") < page.index("data-rows")
+
+
+@pytest.mark.parametrize("list_page", [ORDER_LIST, PATIENTS], ids=["orders", "patients"])
+def test_list_without_rows_says_what_comes(reader: Client, list_page: ListPage) -> None:
+    page = open_list(reader, list_page).content.decode()
+    assert f"No {list_page.nouns[1]} yet" in page and "<table>" not in page
