@@ -22,7 +22,6 @@ from backoffice.core.template_functions import (
 )
 from backoffice.outbox import template_functions as outbox_functions
 from backoffice.pages import charts, frame, jinja
-from backoffice.pages.lists import template_functions as list_functions
 from backoffice.team import template_functions as team_functions
 from labs import template_functions as labs_functions
 from orders import next_actor
@@ -92,10 +91,7 @@ GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
     "identity_term": badges.identity_term,
     "is_flooded": webhooks_functions.is_flooded,
     "kind_term": badges.kind_term,
-    "list_page_rows": list_functions.rows,
-    "list_page_url": list_functions.list_url,
     "nav_entries": frame.nav_entries,
-    "new_view": list_functions.new_view,
     "notes_on": team_functions.notes_on,
     "now_text": now_text,
     "oldest_waiting": webhooks_functions.oldest_waiting,

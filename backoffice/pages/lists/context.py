@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, QueryDict
 
-from backoffice.accounts.access import staff_user
+from backoffice.accounts.access import may, staff_user
 from backoffice.core.encryption.url_tokens import encrypted_query
 from backoffice.core.prepared_queries import columns, read
 from backoffice.core.urls import build_query
@@ -207,6 +207,10 @@ class ListContext:
     @property
     def bulk_actions(self) -> tuple[Any, ...]:
         return self.list_page.bulk_actions_for(self.user)
+
+    def new_view_form(self) -> saving.ViewForm:
+        """Return the form to save the page as a view. Not every user may share one."""
+        return saving.ViewForm(shares=may(self.user, "views.share"))
 
     def state_fields(self) -> list[tuple[str, str]]:
         """Return the hidden fields that the filter form needs to keep the state of the page."""

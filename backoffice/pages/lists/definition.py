@@ -9,9 +9,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import QueryDict
-from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils.safestring import SafeString
 
 from backoffice.accounts.access import may
 from backoffice.core.encryption.url_tokens import PersonalParameters
@@ -23,7 +21,6 @@ from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
 
 if TYPE_CHECKING:
     from backoffice.pages.lists.bulk import BulkAction
-    from backoffice.pages.lists.context import ListContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +149,6 @@ class ListPage:
         `column_keys`: the shown columns.
         """
         return None
-
-    def render_rows(self, rows: list[Any], screen: ListContext) -> SafeString:
-        """Render rows from `with_related` as HTML, with the columns of the list context."""
-        return SafeString(
-            render_to_string("lists/_rows.html", {"list": screen, "rows": rows}, using="jinja2")
-        )
 
     def notices(self, form: FilterForm) -> list[str]:
         """Return sentences to show above the rows of a valid form."""
