@@ -26,11 +26,10 @@ class NextActor:
 def next_actor(order: Order, now: datetime) -> NextActor | None:
     """Return who acts next; None if nobody does."""
     item = vocabulary.order_term(order.low_level_status, order.method, (), order.bucket)
-    label = item.turn.removeprefix("the ").capitalize()
-    if not label and item.family != vocabulary.UNKNOWN:
+    if not item.actor_label and item.family != vocabulary.UNKNOWN:
         return None
     return NextActor(
-        label or "Nobody knows",
+        item.actor_label or "Nobody knows",
         format_duration(now - order.last_event_at) if order.last_event_at else "",
         usual_time_text(order),
         overdue_text(order.quiet_since(now), now),

@@ -161,8 +161,7 @@ def list_name(resource: str) -> str:
 
 def next_actor_word(low_level_status: str, method: str) -> str:
     """Return who acts next on an order: `Patient`, `Lab` or `Us`; empty if nobody does."""
-    actor = vocabulary.order_term(low_level_status, method, ()).turn
-    return actor.removeprefix("the ").capitalize()
+    return vocabulary.order_term(low_level_status, method, ()).actor_label
 
 
 def event_status_differs(status: str, event_status: str) -> bool:

@@ -23,8 +23,7 @@ def _status(row: Any) -> str:
 def _turn(row: Any) -> str:
     if row.done_text:
         return str(row.done_text)
-    turn = vocabulary.order_term(row.low_level_status, row.method, (), row.bucket).turn
-    return turn.removeprefix("the ").capitalize()
+    return vocabulary.order_term(row.low_level_status, row.method, (), row.bucket).actor_label
 
 
 def _assignee_name(row: Any) -> str:

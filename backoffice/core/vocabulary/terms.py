@@ -32,6 +32,11 @@ class Term:
     note: str = ""
     quiet_after: timedelta | None = None
 
+    @property
+    def actor_label(self) -> str:
+        """Who acts next, for lists: `Patient`, `Lab` or `Us`; empty if nobody does."""
+        return self.turn.removeprefix("the ").capitalize()
+
 
 def build_terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[str, Term]:
     """Return the terms of an enumeration by value.
