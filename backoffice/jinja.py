@@ -13,13 +13,10 @@ from django.contrib.admin.templatetags.admin_urls import admin_urlname
 from django.urls import NoReverseMatch
 from django.utils import dateformat, timezone
 from jinja2 import Environment
+from jinja2.runtime import Context
 
-from backoffice.audit import template_functions as audit_functions
-from backoffice.core.template_functions import (
-    DJANGO_FILTERS,
-    renders_without_context,
-    undefined_as_none,
-)
+from backoffice.audit.entry_list import AuditRowContext
+from backoffice.core.template_functions import DJANGO_FILTERS, renders, undefined_as_none
 from backoffice.outbox import template_functions as outbox_functions
 from backoffice.pages import charts, frame, jinja
 from backoffice.team import template_functions as team_functions
@@ -58,6 +55,11 @@ def url_or_empty(route: str, *args: object, **kwargs: object) -> str:
         return ""
 
 
+@renders("components/chart.html")
+def render_chart(_context: Context, chart: charts.Chart) -> dict[str, Any]:
+    return charts.chart_context(chart)
+
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "admin_urlname": admin_urlname,
     "ago_exactly": results.ago_exactly,
@@ -78,7 +80,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
 GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
     "add_patient_names": patients_functions.add_patient_names,
     "assigned": team_functions.assigned,
-    "audit_row_context": audit_functions.audit_row_context,
+    "audit_row_context": AuditRowContext,
     "bell": team_functions.bell,
     "body_conflicts": webhooks_functions.body_conflicts,
     "changes_of": team_functions.changes_of,
@@ -108,7 +110,7 @@ GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
     "record_label": notification_words.record_label,
     "record_labels": notification_words.record_labels,
     "refused_deliveries": webhooks_functions.refused_deliveries,
-    "render_chart": renders_without_context("components/chart.html")(charts.chart_context),
+    "render_chart": render_chart,
     "replayed_orders": replayed_orders.replayed_orders,
     "role_names": frame.roles,
     "service_environment": frame.environment,

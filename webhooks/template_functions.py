@@ -1,4 +1,4 @@
-"""Template tags about the inbox: failed events in the navigation, silence on System."""
+"""Functions for templates about the inbox: failed events in the navigation, silence on System."""
 
 from __future__ import annotations
 

@@ -28,30 +28,13 @@ def renders(template: str) -> Callable[[Function], Function]:
         @pass_context
         @wraps(function)
         def render(context: Context, *args: Any, **kwargs: Any) -> Markup:
-            return _render(context, template, function(context, *args, **kwargs))
+            shared = {name: context[name] for name in ("request", "csrf_input") if name in context}
+            values = {**shared, **function(context, *args, **kwargs)}
+            return Markup(context.environment.get_template(template).render(values))  # noqa: S704
 
         return render
 
     return decorate
-
-
-def renders_without_context(template: str) -> Callable[[Function], Function]:
-    """Make a function that needs no context render a template, with what it returns."""
-
-    def decorate(function: Function) -> Function:
-        @pass_context
-        @wraps(function)
-        def render(context: Context, *args: Any, **kwargs: Any) -> Markup:
-            return _render(context, template, function(*args, **kwargs))
-
-        return render
-
-    return decorate
-
-
-def _render(context: Context, template: str, values: Mapping[str, Any]) -> Markup:
-    shared = {name: context[name] for name in ("request", "csrf_input") if name in context}
-    return Markup(context.environment.get_template(template).render({**shared, **values}))  # noqa: S704
 
 
 def undefined_as_none(function: Function) -> Function:

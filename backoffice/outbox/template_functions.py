@@ -1,4 +1,4 @@
-"""Template tags for the commands about a record, on the page of the record."""
+"""Functions for templates: the commands about a record, on the page of the record."""
 
 from __future__ import annotations
 

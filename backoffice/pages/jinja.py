@@ -72,7 +72,6 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "utc_iso": formats.utc_iso,
     "written_time": formats.written_time,
     "yes_no": formats.yes_no,
-    "zone_clock": formats.zone_clock,
 }
 GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
     "address_with": address_with,

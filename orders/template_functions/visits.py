@@ -6,22 +6,23 @@ from datetime import datetime
 from typing import Any
 
 from django.urls import reverse
+from jinja2.runtime import Context
 
 from backoffice.accounts.access import may
-from backoffice.core.template_functions import renders_without_context
+from backoffice.core.template_functions import renders
 from backoffice.outbox.models import CommandRecord
 from orders.models import Appointment, Order
 from orders.models.order import CANCELED_STATUSES
 from orders.rules import appointment_rules
 
 
-@renders_without_context("orders/booking/_actions.html")
-def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]:
+@renders("orders/booking/_actions.html")
+def visit_actions(context: Context, order: Order, visit: Appointment) -> dict[str, Any]:
     """Show the buttons of an active visit, or the reason why there are none."""
     if (
         visit.superseded_at
         or visit.has_ended
-        or not may(user, "appointments.change", "patients.view")
+        or not may(context["request"].user, "appointments.change", "patients.view")
     ):
         return {}
     no_move, no_cancel = (
