@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
+from functools import cached_property
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -28,7 +29,7 @@ from orders.models.order_queryset import LIST_COLUMNS, OrderQuerySet
 from orders.next_actor import NextActor, next_actor
 from orders.order_list.bulk_actions import BULK_ACTIONS
 from orders.order_list.columns import COLUMNS
-from orders.today.counts import order_counts
+from orders.today.counts import OrderCounts, order_counts
 
 SUBJECT: Final = "order"
 ROW_COLUMNS: Final = (*LIST_COLUMNS, "lab_slug", "order_transaction_id")
@@ -55,6 +56,15 @@ class OrderRowContext:
         return next_actor(order, self.now)
 
 
+class OrderListFilters(OrderFilters):
+    """The filters of a page of the list, with the counts that it shows."""
+
+    @cached_property
+    def state_counts(self) -> OrderCounts:
+        """The stored counts, read once for the count of the list and for its tabs."""
+        return order_counts()
+
+
 class OrderList(ListPage):
     name = "orders"
     title = "Orders"
@@ -74,8 +84,8 @@ class OrderList(ListPage):
         BulkPage("Print documents…", "documents:choose", ("orders.view", "patients.view")),
     )
 
-    def form(self, data: QueryDict, user: Any) -> OrderFilters:
-        return OrderFilters(
+    def form(self, data: QueryDict, user: Any) -> OrderListFilters:
+        return OrderListFilters(
             data,
             by_name=may(user, "patients.view"),
             sees_results=may(user, "results.view"),
@@ -112,14 +122,15 @@ class OrderList(ListPage):
         """
         filters = form.cleaned_data
         if form.active_filter_names() <= COUNTED_FILTERS:
-            number = order_counts().count(
+            number = form.state_counts.count(
                 bucket=filters["bucket"], statuses=filters["status"], methods=filters["order_type"]
             )
         return super().count_and_page(form, user, size, place, number)
 
     def page_context(self, form: Any, user: Any) -> dict[str, Any]:
         """Return a tab for each status group, with counts while no filter is active."""
-        counts = order_counts().by_bucket() if form.is_valid() and not form.is_filtered() else None
+        is_whole = form.is_valid() and not form.is_filtered()
+        counts = form.state_counts.by_bucket() if is_whole else None
         tabs = status_tabs(form.cleaned_data.get("bucket") or "", counts)
         return {"tabs": tabs, "by_name": form.by_name}
 
