@@ -13,10 +13,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from backoffice.accounts.access import requires
-from backoffice.api.filters import FilterSet, TextFilter, UUIDFilter
+from backoffice.api.filters import FilterSet, TextFilter
 from backoffice.api.serializers import MIRROR_FIELDS, ColumnSerializer, MirrorSerializer
 from backoffice.api.viewsets import ResourceViewSet
+from backoffice.pages.lists.filters import UUIDFilter
 from orders.appointment_zones import Basis, visit_zone
+from orders.filters import OrderFilterSet
 from orders.models import (
     Appointment,
     AppointmentEvent,
@@ -61,10 +63,9 @@ class OrderSerializer(MirrorSerializer):
         )  # fmt: skip
 
 
-class OrderFilterSet(UserFilterSet):
+class OrderApiFilterSet(OrderFilterSet):
     status = TextFilter(help_text="First part of the dotted status, such as collecting_sample")
     low_level_status = TextFilter(help_text="Last part of the dotted status, such as transit_lab")
-    order_transaction_id = UUIDFilter(help_text="Only orders of this transaction")
 
 
 @requires("orders.view", "patients.view")
@@ -77,7 +78,7 @@ class OrderViewSet(ResourceViewSet):
         )
     )
     serializer_class = OrderSerializer
-    filterset_class = OrderFilterSet
+    filterset_class = OrderApiFilterSet
     patient_field = "user_id"
 
 

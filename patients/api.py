@@ -13,13 +13,7 @@ from rest_framework.response import Response
 
 from backoffice.accounts.access import requires
 from backoffice.api.errors import bad_request
-from backoffice.api.filters import (
-    FilterSet,
-    IdentifierFilter,
-    TextFilter,
-    UUIDFilter,
-    list_parameters,
-)
+from backoffice.api.filters import FilterSet, IdentifierFilter, TextFilter, list_parameters
 from backoffice.api.serializers import (
     MIRROR_FIELDS,
     ColumnSerializer,
@@ -28,6 +22,7 @@ from backoffice.api.serializers import (
     SearchSerializer,
 )
 from backoffice.api.viewsets import ResourceViewSet
+from backoffice.pages.lists.filters import UUIDFilter
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 
 

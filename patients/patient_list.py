@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import QueryDict
 
 from backoffice.accounts.models import User
 from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
-from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.lists.filters import ListFilterSet
 from backoffice.pages.paging.pages import Page, PagePosition
-from patients.forms import PatientFilters
+from patients.filters import PatientListFilterSet
 from patients.models import Patient, PatientQuerySet
 
 SORT_NOTICES: Final = {
@@ -127,27 +126,19 @@ class PatientList(ListPage):
     needs = ("patients.view",)
     columns = COLUMNS
     row_macros = "patients/patient_rows.html"
-    words = PatientFilters.WORDS
-
-    def form(self, data: QueryDict, user: User) -> PatientFilters:
-        return PatientFilters(data)
+    filter_set = PatientListFilterSet
 
     def visible_rows(self, user: User) -> PatientQuerySet:
         return Patient.objects.defer("record", "content_hash")
 
-    def rows(self, form: FilterForm, user: User) -> QuerySet[Patient]:
-        assert isinstance(form, PatientFilters)
-        patients = self.visible_rows(user)
-        return with_sort_value(patients.matching(form.text) if form.text else patients, form)
-
     def page(
-        self, rows: QuerySet[Patient], form: FilterForm, size: int, place: PagePosition
+        self, rows: QuerySet[Patient], filters: Any, size: int, place: PagePosition
     ) -> Page[Patient]:
         """Return a page, without patients that lack a value in the sorted column.
 
         This applies to selected rows as well.
         """
-        return super().page(with_sort_value(rows, form), form, size, place)
+        return super().page(filters.with_sort_value(rows), filters, size, place)
 
     def with_related(self, rows: list[Patient], user: User) -> list[PatientRow]:
         open_orders = Patient.objects.filter(pk__in=[row.pk for row in rows]).open_order_counts()
@@ -155,18 +146,12 @@ class PatientList(ListPage):
             {"patient": patient, "open_orders": open_orders.get(patient.pk, 0)} for patient in rows
         ]
 
-    def notices(self, form: FilterForm) -> list[str]:
-        return [SORT_NOTICES[form.sort[0]]] if form.sort[0] in SORT_NOTICES else []
+    def notices(self, filters: ListFilterSet) -> list[str]:
+        key = filters.form.sort[0]
+        return [SORT_NOTICES[key]] if key in SORT_NOTICES else []
 
     def patient_id_of(self, row: Patient) -> UUID:
         return row.pk
-
-
-def with_sort_value(patients: QuerySet[Patient], form: FilterForm) -> QuerySet[Patient]:
-    """Return the patients that have a value in the sorted column."""
-    if form.sort[0] == "name":
-        return patients.filter(name_key__gt="")
-    return patients.filter(dob__isnull=False) if form.sort[0] == "born" else patients
 
 
 PATIENTS: Final = PatientList()

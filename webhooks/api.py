@@ -9,10 +9,11 @@ import orjson
 from django.db.models import QuerySet
 
 from backoffice.accounts.access import may, requires
-from backoffice.api.filters import FilterSet, TextFilter, UUIDFilter
+from backoffice.api.filters import FilterSet, TextFilter
 from backoffice.api.serializers import ColumnSerializer, RawJSONField
 from backoffice.api.viewsets import ResourceViewSet
 from backoffice.core.encryption.cipher import DecryptionError
+from backoffice.pages.lists.filters import UUIDFilter
 from webhooks.models import Event, decrypted_body
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
-from uuid import UUID
+from typing import Any, ClassVar, Final
 
 import django_filters
 from django import forms
@@ -21,6 +20,9 @@ from rest_framework.request import Request
 from backoffice.api.errors import bad_request
 from backoffice.core.identifiers import same_identifier
 from backoffice.core.text import is_storable
+from backoffice.pages.lists.fields import UuidField
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I | re.A)
 
 
 class _StrictField(forms.Field):
@@ -44,12 +46,6 @@ class _TextField(_StrictField, forms.CharField):
     description = "text"
 
 
-class _UUIDField(_StrictField, forms.UUIDField):
-    shape = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I | re.A)
-    to_value = UUID
-    description = "a UUID"
-
-
 class _IntegerField(_StrictField, forms.DecimalField):
     shape = re.compile(r"-?[0-9]{1,18}")
     to_value = int
@@ -65,10 +61,6 @@ class TextFilter(_ExactFilter, django_filters.CharFilter):
     field_class = _TextField
 
 
-class UUIDFilter(_ExactFilter, django_filters.UUIDFilter):
-    field_class = _UUIDField
-
-
 class IntegerFilter(_ExactFilter, django_filters.NumberFilter):
     field_class = _IntegerField
 
@@ -81,7 +73,10 @@ class IdentifierFilter(TextFilter):
 
 
 class FilterSet(django_filters.FilterSet):
-    """Base class of the filter sets; by itself the one of a resource without filters."""
+    """Base class of the filter sets of resources that have no list page; by itself without filters.
+
+    A resource with a list page takes the filter set of the page (`orders.filters`).
+    """
 
 
 class StrictFilterBackend(DjangoFilterBackend):
@@ -100,9 +95,21 @@ class StrictFilterBackend(DjangoFilterBackend):
             raise bad_request(
                 f"There is no parameter of that name here. These are known: {', '.join(known)}."
             )
+        for name, text in list_parameters(request).items():
+            if name in filterset.filters:
+                _check_spelling(name, text, filterset.filters[name].field)
         for name, messages in filterset.errors.items():
-            raise bad_request(f"{name} {messages[0]}")
+            raise bad_request(f"{name} {messages[0]}" if name in filterset.filters else messages[0])
         return filterset.qs
+
+
+def _check_spelling(name: str, text: str, field: forms.Field) -> None:
+    """Refuse what the field of a list page accepts: an empty box, another spelling of a UUID."""
+    if isinstance(field, UuidField):
+        if not _UUID.fullmatch(text):
+            raise bad_request(f"{name} must be a UUID.")
+    elif not text and not isinstance(field, _StrictField):
+        raise bad_request(f"{name} must not be empty.")
 
 
 def list_parameters(request: Request) -> Mapping[str, str]:

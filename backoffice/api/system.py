@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from backoffice.accounts.access import requires
-from backoffice.api.filters import FilterSet, TextFilter, UUIDFilter
+from backoffice.api.filters import FilterSet, TextFilter
 from backoffice.api.serializers import ColumnSerializer
 from backoffice.api.viewsets import ResourceViewSet
 from backoffice.outbox.models import CommandRecord
+from backoffice.pages.lists.filters import UUIDFilter
 from backoffice.sync.models import SyncRun
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 from uuid import UUID
 
+import django_filters
 from django.db import models
 from django.http import Http404
 from rest_framework.generics import get_object_or_404
@@ -28,7 +29,7 @@ class ResourceViewSet(BaseAPIView, ReadOnlyModelViewSet[Any]):
     serializer_class: type[ColumnSerializer]
     renderer_classes = [OrjsonRenderer]
     filter_backends = (StrictFilterBackend,)
-    filterset_class: type[FilterSet] = FilterSet
+    filterset_class: type[django_filters.FilterSet] = FilterSet
     pagination_class = CursorPagination
     lookup_url_kwarg = "id"
     lookup_value_converter = "path"

@@ -9,17 +9,16 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import QueryDict
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from backoffice.accounts.access import may
-from backoffice.audit.forms import AuditFilterForm
+from backoffice.audit.filters import AuditFilterSet
 from backoffice.audit.models import AuditCheck, AuditEntry
 from backoffice.audit.recording import ACTION_LABELS, kind_label
 from backoffice.core.time_formats import MONTHS
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
-from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.lists.filters import ListFilterSet
 
 RECORD_PAGES: Final = {
     "order": ("orders:detail", "orders.view"),
@@ -197,6 +196,7 @@ class AuditList(ListPage):
     export_permission = "audit.view"
     columns = COLUMNS
     row_macros = "audit/entry_rows.html"
+    filter_set = AuditFilterSet
     presets: ClassVar = (
         Preset("refused", "Refused", {"outcome": ["refused"]}),
         Preset("changed", "Changes", {"did": ["change"]}),
@@ -204,32 +204,25 @@ class AuditList(ListPage):
         Preset("entered", "Log-ins", {"did": ["login"]}),
     )
 
-    def form(self, data: QueryDict, user: Any) -> AuditFilterForm:
-        return AuditFilterForm(data)
-
     def visible_rows(self, user: Any) -> QuerySet[AuditEntry]:
         return AuditEntry.objects.select_related("actor").defer("before", "after")
-
-    def rows(self, form: Any, user: Any) -> QuerySet[AuditEntry]:
-        rows: QuerySet[AuditEntry] = form.apply(self.visible_rows(user))
-        return rows
 
     def row_context(self, user: Any, column_keys: Set[str]) -> AuditRowContext:
         return AuditRowContext(user)
 
-    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
+    def page_context(self, filters: ListFilterSet) -> dict[str, Any]:
         """Return the patient that the list is filtered by, and what the last check found."""
         check = AuditCheck.objects.latest_finished()
         return {
-            "patient": form.cleaned_data.get("patient"),
+            "patient": filters.form.cleaned_data.get("patient"),
             "broken": check.trouble if check else [],
         }
 
     def shown_patients(
-        self, rows: Iterable[AuditEntry], form: FilterForm, user: Any
+        self, rows: Iterable[AuditEntry], filters: ListFilterSet
     ) -> list[UUID | None]:
-        patient = form.cleaned_data.get("patient")
-        return [*named_patients(rows, user), *([patient] if patient else [])]
+        patient = filters.form.cleaned_data.get("patient")
+        return [*named_patients(rows, filters.user), *([patient] if patient else [])]
 
     def patient_id_of(self, row: AuditEntry) -> UUID | None:
         return single_patient(row)

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django import forms
+from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
 from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column
 from backoffice.pages.lists.fields import OpenVocabularyField, TimestampField
-from backoffice.pages.lists.forms import SIZES, Filter, FilterForm
+from backoffice.pages.lists.forms import SIZES, FilterForm, FilterGroup
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page
 
@@ -30,9 +31,9 @@ class ExampleFilters(FilterForm):
     SORTS: ClassVar = {"name": ("name",), "born": ("born",)}
     DESCENDING_FIRST = frozenset({"born"})
     FILTERS: ClassVar = (
-        Filter("Status", ("status",), always_shown=True),
-        Filter("Ordered", ("since",), always_shown=True, shows_zone=True),
-        Filter("Name", ("name",)),
+        FilterGroup("Status", ("status",), always_shown=True),
+        FilterGroup("Ordered", ("since",), always_shown=True, shows_zone=True),
+        FilterGroup("Name", ("name",)),
     )
 
     status = OpenVocabularyField("order.method", label="Method")
@@ -42,7 +43,9 @@ class ExampleFilters(FilterForm):
 
 def component_context() -> dict[str, Any]:
     """Return the inputs of the macros on the page."""
-    form = ExampleFilters({"status": ["testkit", "by_drone"], "since": "nonsense"})
+    form = ExampleFilters(
+        {"status": ["testkit", "by_drone"], "since": "nonsense"}, user=AnonymousUser()
+    )
     form.is_valid()
     now = timezone.now()
     return {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from django.db.models import Prefetch
 
 from backoffice.accounts.access import requires
-from backoffice.api.filters import FilterSet, TextFilter, UUIDFilter
+from backoffice.api.filters import FilterSet, TextFilter
 from backoffice.api.serializers import MIRROR_FIELDS, ColumnSerializer, MirrorSerializer
 from backoffice.api.viewsets import ResourceViewSet
+from backoffice.pages.lists.filters import UUIDFilter
 from labs.reports.models import Report, ReportJob, ReportResult
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
-from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.lists.filters import ListFilterSet
 from backoffice.pages.paging.pages import Sort
 from orders.appointment_list.rows import AppointmentRow, appointment_rows
 from orders.models import Appointment
@@ -74,7 +74,7 @@ class AppointmentExport(ListPage):
     def __init__(self, sort: Sort) -> None:
         self.sort = sort
 
-    def sort_for(self, form: FilterForm) -> Sort:
+    def sort_for(self, filters: ListFilterSet) -> Sort:
         return self.sort
 
     def with_related(self, rows: list[Appointment], user: Any) -> list[AppointmentRow]:

@@ -18,7 +18,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list
 from backoffice.pages.lists.export import download
 from backoffice.pages.lists.fields import response_status
-from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.lists.filters import ListFilterSet
 from backoffice.pages.paging.counts import Count, capped_counts
 from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
 from backoffice.pages.query_strings import address_with
@@ -185,7 +185,8 @@ def export(request: HttpRequest) -> HttpResponseBase:
     tab_rows = form.rows_of_tab(rows, tab, timezone.now())
     columns = (WHEN, WHO, WHAT, WHERE) if by_name else (WHEN, WHAT)
     listing = AppointmentExport(TABS[tab][1])
-    return download(request, listing, FilterForm(), tab_rows, columns, bom="bom" in request.POST)
+    filters = ListFilterSet({}, tab_rows, user=request.user)
+    return download(request, listing, filters, tab_rows, columns, bom="bom" in request.POST)
 
 
 def _filters(request: HttpRequest) -> AppointmentFilters:

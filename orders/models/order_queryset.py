@@ -50,31 +50,6 @@ class OrderQuerySet(models.QuerySet["Order"]):
         """Load only the columns that a row of a list shows."""
         return self.only(*LIST_COLUMNS)
 
-    def filtered(self, filters: Mapping[str, Any]) -> Self:
-        """Filter by the parameters of `GET /v3/orders` (orders.md 4), except names and words.
-
-        `filters` is the cleaned data of `OrderFilters`.
-        """
-        conditions = {
-            "bucket": filters["bucket"],
-            "low_level_status__in": filters["status"],
-            "method__in": filters["order_type"],
-            "interpretation": filters["interpretation"],
-            "user_id": filters["user_id"],
-            "pk__in": filters["order_ids"],
-            "order_transaction_id": filters["order_transaction_id"],
-            "created_at__gte": filters["start_date"],
-            "created_at__lte": filters["end_date"],
-            "updated_at__gte": filters["updated_start_date"],
-            "updated_at__lte": filters["updated_end_date"],
-        }
-        rows = self.filter(**{name: value for name, value in conditions.items() if value})
-        if filters["is_critical"] == "true":
-            rows = rows.filter(interpretation="critical")
-        elif filters["is_critical"] == "false":
-            rows = rows.filter(~Q(interpretation="critical") | Q(interpretation=None))
-        return rows.with_activation_types(filters["order_activation_types"])
-
     def with_activation_types(self, types: Sequence[str]) -> Self:
         """Keep `current` orders, `scheduled` orders, or both (orders.md 2.10).
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
-from functools import cached_property
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, UUIDField
-from django.db.models.functions import Cast
-from django.http import QueryDict
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
@@ -20,18 +17,14 @@ from backoffice.core import prepared_queries, vocabulary
 from backoffice.pages.lists.definition import BulkPage, ListPage, Preset
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page, PagePosition
-from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
-from orders.forms import ME, NOBODY, OrderFilters
 from orders.models import Order
-from orders.models.order import CAN_GO_QUIET
-from orders.models.order_queryset import LIST_COLUMNS, OrderQuerySet
+from orders.models.order_queryset import LIST_COLUMNS
 from orders.next_actor import NextActor, next_actor
 from orders.order_list.bulk_actions import BULK_ACTIONS
 from orders.order_list.columns import COLUMNS
-from orders.today.counts import OrderCounts, order_counts
+from orders.order_list.filters import ME, SUBJECT, OrderListFilterSet
 
-SUBJECT: Final = "order"
 ROW_COLUMNS: Final = (*LIST_COLUMNS, "lab_slug", "order_transaction_id")
 """Database columns read for each row, whichever columns the reader has chosen."""
 
@@ -56,15 +49,6 @@ class OrderRowContext:
         return next_actor(order, self.now)
 
 
-class OrderListFilters(OrderFilters):
-    """The filters of a page of the list, with the counts that it shows."""
-
-    @cached_property
-    def state_counts(self) -> OrderCounts:
-        """The stored counts, read once for the count of the list and for its tabs."""
-        return order_counts()
-
-
 class OrderList(ListPage):
     name = "orders"
     title = "Orders"
@@ -74,7 +58,7 @@ class OrderList(ListPage):
     needs = ("orders.view",)
     columns = COLUMNS
     row_macros = "orders/order_rows.html"
-    words = OrderFilters.WORDS
+    filter_set = OrderListFilterSet
     presets: ClassVar = (
         Preset("mine", "Mine", {"assigned": [ME]}, needs="notes.write"),
         Preset("quiet", "Over usual time", {"quiet": ["true"], "order_key": ["quiet_at"]}),
@@ -84,53 +68,28 @@ class OrderList(ListPage):
         BulkPage("Print documents…", "documents:choose", ("orders.view", "patients.view")),
     )
 
-    def form(self, data: QueryDict, user: Any) -> OrderListFilters:
-        return OrderListFilters(
-            data,
-            by_name=may(user, "patients.view"),
-            sees_results=may(user, "results.view"),
-            user=user,
-        )
-
     def visible_rows(self, user: Any) -> QuerySet[Order]:
         return Order.objects.only(*ROW_COLUMNS)
 
-    def rows(self, form: Any, user: Any) -> OrderQuerySet:
-        filters = form.cleaned_data
-        rows = Order.objects.filtered(filters).only(*ROW_COLUMNS)
-        for column, days in (("created_at", "ordered"), ("updated_at", "changed")):
-            if filters[days]:
-                first, after = filters[days]
-                rows = rows.filter(**{f"{column}__gte": first, f"{column}__lt": after})
-        if filters["lab"]:
-            rows = rows.filter(lab_slug__in=filters["lab"])
-        if filters["assigned"]:
-            rows = rows.filter(_assigned_to(filters["assigned"], user))
-        is_overdue = Q(bucket__in=CAN_GO_QUIET, quiet_at__lte=timezone.now())
-        if filters["quiet"] == "true":
-            rows = rows.filter(is_overdue)
-        elif filters["quiet"] == "false":
-            rows = rows.filter(~is_overdue | Q(quiet_at=None))
-        return rows.matching_words(filters, by_name=form.by_name, sort=form.sort[0])
-
     def count_and_page(
-        self, form: Any, user: Any, size: int, place: PagePosition, number: int | None = None
+        self, filters: Any, size: int, place: PagePosition, number: int | None = None
     ) -> tuple[Count, Page[Order]]:
         """Return how many orders match a valid form, and a page of them.
 
         With filters on the state only, the triggers keep the number.
         """
-        filters = form.cleaned_data
-        if form.active_filter_names() <= COUNTED_FILTERS:
-            number = form.state_counts.count(
-                bucket=filters["bucket"], statuses=filters["status"], methods=filters["order_type"]
+        values = filters.form.cleaned_data
+        if filters.form.active_filter_names() <= COUNTED_FILTERS:
+            number = filters.state_counts.count(
+                bucket=values["bucket"], statuses=values["status"], methods=values["order_type"]
             )
-        return super().count_and_page(form, user, size, place, number)
+        return super().count_and_page(filters, size, place, number)
 
-    def page_context(self, form: Any, user: Any) -> dict[str, Any]:
+    def page_context(self, filters: Any) -> dict[str, Any]:
         """Return a tab for each status group, with counts while no filter is active."""
+        form = filters.form
         is_whole = form.is_valid() and not form.is_filtered()
-        counts = form.state_counts.by_bucket() if is_whole else None
+        counts = filters.state_counts.by_bucket() if is_whole else None
         tabs = status_tabs(form.cleaned_data.get("bucket") or "", counts)
         return {"tabs": tabs, "by_name": form.by_name}
 
@@ -224,25 +183,6 @@ SELECT order_id, CASE outcome WHEN 'snoozed' THEN 'Put off' ELSE 'Handled' END
 FROM orders_handling JOIN orders_order ON orders_order.id = order_id
 WHERE order_id = ANY(%s) AND event_id >= last_event_id AND (until IS NULL OR until > now())
 """
-
-
-def _assigned_to(people: list[str], user: Any) -> Q:
-    """Return the condition for orders assigned to these people, to `me`, or to nobody."""
-    assignments = Assignment.objects.filter(subject_type=SUBJECT)
-    keys = [int(one) for one in people if one.isdigit()]
-    if ME in people and user is not None:
-        keys.append(user.pk)
-    wanted = Q(pk__in=[])
-    if keys:
-        assigned = assignments.filter(user_id__in=keys).annotate(
-            key=Cast("subject_id", UUIDField())
-        )
-        wanted |= Q(pk__in=assigned.values("key"))
-    if NOBODY in people:
-        # Orders of an inactive assignee count as assigned to nobody.
-        active = assignments.filter(user__is_active=True)
-        wanted |= ~Q(Exists(active.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
-    return wanted
 
 
 ORDER_LIST: Final = OrderList()

@@ -18,10 +18,11 @@ from django.db.models.fields.tuple_lookups import TupleGreaterThanOrEqual
 from django.http import Http404
 
 from backoffice.accounts.access import requires
-from backoffice.api.filters import FilterSet, TextFilter, UUIDFilter
+from backoffice.api.filters import FilterSet, TextFilter
 from backoffice.api.pagination import CursorPagination
 from backoffice.api.serializers import ColumnSerializer
 from backoffice.api.viewsets import ResourceViewSet
+from backoffice.pages.lists.filters import UUIDFilter
 from patients.wearables.models import Chunk, Sample, Series, Source
 from patients.wearables.sample_reader import COLUMNS, decode_samples
 

@@ -17,8 +17,7 @@ from django.http import QueryDict
 
 from backoffice.accounts.models import User
 from backoffice.core import vocabulary
-from backoffice.pages.lists.forms import SIZES, SORTING
-from orders.forms import OrderFilters
+from backoffice.pages.lists.forms import SIZES, SORTING, FilterForm
 from orders.order_list.definition import ORDER_LIST
 
 MAX_VALUES: Final = 3
@@ -39,11 +38,11 @@ class Combination:
     parameters: Parameters
 
 
-def form_of(user: User) -> OrderFilters:
-    return ORDER_LIST.form(QueryDict(), user)
+def form_of(user: User) -> FilterForm:
+    return ORDER_LIST.filters(QueryDict(), user).form
 
 
-def values(form: OrderFilters, text_values: Mapping[str, list[str]]) -> dict[str, list[str]]:
+def values(form: FilterForm, text_values: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return the values of each filter parameter: its choices, or its entry in `text_values`."""
     values_by_name = {"bucket": list(vocabulary.BUCKETS)}
     for name in (*form.TAB_FIELDS, *form.filter_names()):

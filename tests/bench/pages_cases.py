@@ -15,11 +15,10 @@ from django.urls import NoReverseMatch, reverse
 from backoffice.accounts.models import User
 from backoffice.pages.paging.pages import Sort, _encode_cursor
 from orders.exceptions.queue import EXCEPTION_GROUPS
-from orders.forms import SORTS as ORDER_SORTS
-from orders.forms import OrderFilters
 from orders.models import Order
-from orders.order_list.definition import ORDER_LIST
-from patients.forms import PatientFilters
+from orders.models.name import name_condition
+from orders.order_list.filters import SORTS as ORDER_SORTS
+from patients.filters import PatientListForm
 from patients.models import Demographics, Patient
 from tests.bench import combinations
 
@@ -97,9 +96,9 @@ def _orders(samples: Samples) -> Iterator[Case]:
                 )
     for key in ("created_at", "patient_name"):
         parameters = {"patient_name": "a", "order_key": key, "order_direction": "desc"}
-        form = OrderFilters(parameters, by_name=True, sees_results=True)
-        assert form.is_valid()
-        for position, cursor in deep_cursors(ORDER_LIST.rows(form, None), form.keyset()):
+        named = Order.objects.filter(name_condition({"patient_name": "a"}))
+        sort = Sort(ORDER_SORTS[key], descending=True, private=key == "patient_name")
+        for position, cursor in deep_cursors(named, sort):
             address = _address(path, {**parameters, "after": cursor})
             yield Case("orders, deep", f"name a, {key} desc, {position}", address)
     filters = order_filters(samples)
@@ -194,7 +193,7 @@ def order_filters(samples: Samples) -> dict[str, dict[str, Any]]:
 
 
 def _patients(samples: Samples) -> Iterator[Case]:
-    path, sorts = reverse("patients:list"), PatientFilters.SORTS
+    path, sorts = reverse("patients:list"), PatientListForm.SORTS
     yield Case("patients", "unfiltered", path)
     yield Case("patients", "by name", f"{path}?order_key=name")
     newest, by_name = Sort(sorts["created_on"], True), Sort(sorts["name"], private=True)

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
-from django.http import QueryDict
 from django.test import Client
 
 from backoffice.accounts.access import PERMISSIONS, ROLES
@@ -30,7 +29,7 @@ NOBODY: Any = AnonymousUser()
 SORTS: Final = [
     (each, sort, direction)
     for each in LISTS
-    for sort in each.form(QueryDict(), NOBODY).SORTS
+    for sort in each.filter_set.form_class().SORTS
     for direction in ("asc", "desc")
 ]
 every_list = pytest.mark.parametrize("list_page", LISTS, ids=lambda each: each.name)
@@ -137,7 +136,7 @@ def test_download_has_a_header_for_every_cell(
 
 @every_list
 def test_saved_view_opens_with_its_sort(reader: Client, rows: None, list_page: ListPage) -> None:
-    sort = list(list_page.form(QueryDict(), NOBODY).SORTS)[:2][-1]
+    sort = list(list_page.filter_set.form_class().SORTS)[:2][-1]
     query = f"order_key={sort}&order_direction=desc"
     reader.post(list_page.url("views"), {"name": "Mine", "query": query, "opens_for": ""})
     view = SavedView.objects.get(listing=list_page.name)

@@ -10,10 +10,11 @@ import time_machine
 
 from backoffice.pages.paging.counts import COUNT_CAP
 from backoffice.pages.paging.pages import Page, PagePosition
-from orders.forms import SORTS, OrderFilters
 from orders.models import Order
 from orders.order_list.definition import ORDER_LIST
+from orders.order_list.filters import SORTS, OrderListFilterSet
 from tests.api.rows import order
+from tests.orders.filters import order_filters
 
 pytestmark = pytest.mark.django_db
 
@@ -23,28 +24,26 @@ UPDATED_AFTER = (0, 3, 29, 30, 31, 45, 200, 300, 400)
 """Days from creation to update."""
 
 
-def filter_form(sort: str, given: dict[str, str]) -> OrderFilters:
+def sorted_filters(sort: str, given: dict[str, str]) -> OrderListFilterSet:
     key, direction = sort.split()
-    form = OrderFilters(
-        {**given, "order_key": key, "order_direction": direction}, by_name=True, sees_results=True
-    )
-    assert form.is_valid(), form.errors
-    return form
+    return order_filters({**given, "order_key": key, "order_direction": direction})
 
 
-def keys_in_one_query(form: OrderFilters) -> list[Any]:
-    sort = form.keyset()
+def keys_in_one_query(filters: OrderListFilterSet) -> list[Any]:
+    sort = filters.form.keyset()
     signs = [f"-{name}" if sort.descending else name for name in sort.columns]
-    return list(ORDER_LIST.rows(form, None).order_by(*signs).values_list("pk", flat=True))
+    return list(filters.qs.order_by(*signs).values_list("pk", flat=True))
 
 
-def all_pages(form: OrderFilters, size: int = 7) -> list[Page[Order]]:
+def all_pages(filters: OrderListFilterSet, size: int = 7) -> list[Page[Order]]:
     """Return all pages, and check that the last step back gives the previous page."""
-    rows = ORDER_LIST.rows(form, None)
-    pages = [ORDER_LIST.page(rows, form, size, {"after": None, "before": None})]
+    rows = filters.qs
+    pages = [ORDER_LIST.page(rows, filters, size, {"after": None, "before": None})]
     while cursor := pages[-1].next:
-        pages.append(ORDER_LIST.page(rows, form, size, {"after": cursor, "before": None}))
-    previous_page = ORDER_LIST.page(rows, form, size, {"after": None, "before": pages[-1].previous})
+        pages.append(ORDER_LIST.page(rows, filters, size, {"after": cursor, "before": None}))
+    previous_page = ORDER_LIST.page(
+        rows, filters, size, {"after": None, "before": pages[-1].previous}
+    )
     assert keys_of(previous_page) == keys_of(pages[-2])
     return pages
 
@@ -61,10 +60,10 @@ def test_overdue_orders_with_name_are_paged(key: str, direction: str) -> None:
         order(n, patient_name=names[n % 6], recipient_name=names[n % 5], quiet_at=START)
         for n in range(40)
     )
-    form = filter_form(f"{key} {direction}", {"search_input": "ada", "quiet": "true"})
-    expected = keys_in_one_query(form)
+    filters = sorted_filters(f"{key} {direction}", {"search_input": "ada", "quiet": "true"})
+    expected = keys_in_one_query(filters)
     assert 20 < len(expected) < 40
-    assert keys_of(*all_pages(form)) == expected
+    assert keys_of(*all_pages(filters)) == expected
 
 
 @pytest.mark.parametrize("key", [*SORTS])
@@ -80,12 +79,12 @@ def test_many_overdue_orders_are_paged(key: str, given: dict[str, str]) -> None:
         )
         for n in range(1_300)
     )
-    form = filter_form(f"{key} desc", {**given, "quiet": "true"})
-    expected = keys_in_one_query(form)
+    filters = sorted_filters(f"{key} desc", {**given, "quiet": "true"})
+    expected = keys_in_one_query(filters)
     position: PagePosition = {"after": None, "before": None}
     pages: list[Page[Order]] = []
     while not pages or pages[-1].next:
-        count, page = ORDER_LIST.count_and_page(form, form.user, 200, position)
+        count, page = ORDER_LIST.count_and_page(filters, 200, position)
         assert str(count) == "500+"
         pages.append(page)
         position = {"after": page.next, "before": None}
@@ -113,12 +112,12 @@ def test_short_period_sorted_by_its_column_is_paged(sort: str, given: dict[str, 
         )
         for n in range(1_400)
     )
-    form = filter_form(sort, given)
-    expected = keys_in_one_query(form)
+    filters = sorted_filters(sort, given)
+    expected = keys_in_one_query(filters)
     position: PagePosition = {"after": None, "before": None}
     pages: list[Page[Order]] = []
     while not pages or pages[-1].next:
-        count, page = ORDER_LIST.count_and_page(form, form.user, 100, position)
+        count, page = ORDER_LIST.count_and_page(filters, 100, position)
         pages.append(page)
         position = {"after": page.next, "before": None}
     assert str(count) == "500+"
@@ -159,7 +158,7 @@ def test_period_sorted_by_another_column_is_paged(
         )
         for n, moment in enumerate(creation_times)
     )
-    form = filter_form(f"{sort} {direction}", given)
-    expected = keys_in_one_query(form)
+    filters = sorted_filters(f"{sort} {direction}", given)
+    expected = keys_in_one_query(filters)
     assert len(expected) > 7
-    assert keys_of(*all_pages(form)) == expected
+    assert keys_of(*all_pages(filters)) == expected

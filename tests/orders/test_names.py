@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from orders.forms import OrderFilters
 from orders.models import Order, OrderName
 from patients.search_keys import name_key
 from tests.api.rows import order
+from tests.orders.filters import order_filters
 
 pytestmark = pytest.mark.django_db
 
@@ -25,15 +25,7 @@ SEARCH_TEXTS = ("ada", "sam ada", "o'sam", "ada sample", "desk", "masample", "no
 
 
 def find_names(**given: Any) -> set[str]:
-    form = OrderFilters(given, by_name=True, sees_results=True)
-    assert form.is_valid(), form.errors
-    return {
-        f"{one.patient_name}/{one.recipient_name}" for one in matching_orders(form.cleaned_data)
-    }
-
-
-def matching_orders(given: dict[str, Any]) -> list[Order]:
-    return list(Order.objects.filtered(given).matching_words(given, by_name=True))
+    return {f"{one.patient_name}/{one.recipient_name}" for one in order_filters(given).qs}
 
 
 @pytest.mark.parametrize("field", ["search_input", "patient_name", "shipping_recipient_name"])

@@ -14,7 +14,7 @@ from django.urls import reverse
 from backoffice.accounts.access import may
 from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.core.urls import page_url
-from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.lists.filters import ListFilterSet
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.filtered_page import count_and_page
 from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
@@ -102,42 +102,37 @@ class ListPage:
     """The columns. The first one links to the record, and is always shown first."""
     row_macros: ClassVar[str] = ""
     """The Jinja template with the macros of the columns. `lists/_rows.html` describes them."""
-    words: ClassVar = PersonalParameters("")
-    """Filters that take personal text, which is encrypted in URLs."""
+    filter_set: ClassVar[type[ListFilterSet]]
     presets: ClassVar[Sequence[Preset]] = ()
     bulk_actions: ClassVar[Sequence[BulkAction]] = ()
     bulk_pages: ClassVar[Sequence[BulkPage]] = ()
 
-    def form(self, data: QueryDict, user: Any) -> FilterForm:
-        """Return the bound form. It rejects filters that `user` may not use."""
-        raise NotImplementedError
+    def filters(self, data: QueryDict, user: Any) -> ListFilterSet:
+        """Return the filters of a URL. They reject those that `user` may not use."""
+        return self.filter_set(data, self.visible_rows(user), user=user)
 
     def visible_rows(self, user: Any) -> QuerySet[Any]:
         """Return all rows that `user` may see, with the database columns that a row shows."""
         raise NotImplementedError
 
-    def rows(self, form: FilterForm, user: Any) -> QuerySet[Any]:
-        """Return the rows that match a valid form, as the argument of `page`."""
-        raise NotImplementedError
-
     def page(
-        self, rows: QuerySet[Any], form: FilterForm, size: int, place: PagePosition
+        self, rows: QuerySet[Any], filters: ListFilterSet, size: int, place: PagePosition
     ) -> Page[Any]:
-        return fetch_page(rows, self.sort_for(form), size=size, **place)
+        return fetch_page(rows, self.sort_for(filters), size=size, **place)
 
     def count_and_page(
-        self, form: FilterForm, user: Any, size: int, place: PagePosition, number: int | None = None
+        self, filters: ListFilterSet, size: int, place: PagePosition, number: int | None = None
     ) -> tuple[Count, Page[Any]]:
-        """Return how many rows match a valid form, up to the cap, and a page of them.
+        """Return how many rows match valid filters, up to the cap, and a page of them.
 
         `number` is their exact number where it is known.
         """
         return count_and_page(
-            self.rows(form, user), self.visible_rows(user), self.sort_for(form), size, place, number
+            filters.qs, filters.queryset, self.sort_for(filters), size, place, number
         )
 
-    def sort_for(self, form: FilterForm) -> Sort:
-        return form.keyset()
+    def sort_for(self, filters: ListFilterSet) -> Sort:
+        return filters.form.keyset()
 
     def with_related(self, rows: list[Any], user: Any) -> list[Any]:
         """Return the rows of one page with their related data. The number of queries is fixed."""
@@ -150,17 +145,15 @@ class ListPage:
         """
         return None
 
-    def notices(self, form: FilterForm) -> list[str]:
-        """Return sentences to show above the rows of a valid form."""
+    def notices(self, filters: ListFilterSet) -> list[str]:
+        """Return sentences to show above the rows of valid filters."""
         return []
 
-    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
+    def page_context(self, filters: ListFilterSet) -> dict[str, Any]:
         """Return what the template of this list needs besides the context of all lists."""
         return {}
 
-    def shown_patients(
-        self, rows: Iterable[Any], form: FilterForm, user: Any
-    ) -> Iterable[UUID | None]:
+    def shown_patients(self, rows: Iterable[Any], filters: ListFilterSet) -> Iterable[UUID | None]:
         """Return the patients whom a page shows, for the audit trail."""
         return [self.patient_id_of(row) for row in rows]
 
@@ -178,6 +171,11 @@ class ListPage:
     def columns_for(self, user: Any) -> list[Column]:
         """Return the columns that this user may see."""
         return [column for column in self.columns if not column.needs or may(user, column.needs)]
+
+    @property
+    def words(self) -> PersonalParameters:
+        """Filters that take personal text, which is encrypted in URLs."""
+        return self.filter_set.form_class().WORDS
 
     def personal_parameters(self, user: Any) -> PersonalParameters:
         """Return the parameters with personal text that this user may decrypt."""

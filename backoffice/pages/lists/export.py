@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from backoffice.audit.recording import record_entry
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
-from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.lists.filters import ListFilterSet
 from backoffice.pages.lists.formulas import escape_formula
 from backoffice.pages.paging.pages import PagePosition
 
@@ -31,18 +31,18 @@ CONTENT_TYPE: Final = "text/csv; charset=utf-8"
 def download(
     request: HttpRequest,
     list_page: ListPage,
-    form: FilterForm,
+    filters: ListFilterSet,
     rows: QuerySet[Any],
     columns: Sequence[Column],
     *,
     bom: bool,
 ) -> StreamingHttpResponse:
-    """Return these rows and columns as a file. `form` is valid and defines the order."""
+    """Return these rows and columns as a file. `filters` are valid and define the order."""
     zone = timezone.get_current_timezone()
     assert isinstance(zone, ZoneInfo)
     cells = [cell for column in columns for cell in column.cells]
     named = f"{list_page.name}-{timezone.localtime():%Y-%m-%d-%H%M}.csv"
-    lines = _lines(request, list_page, form, rows, cells, zone)
+    lines = _lines(request, list_page, filters, rows, cells, zone)
     # The first page is read and audited before the response begins, so an error there is an error
     # page.
     beginning = next(lines)
@@ -103,7 +103,7 @@ class _Line:
 def _lines(
     request: HttpRequest,
     list_page: ListPage,
-    form: FilterForm,
+    filters: ListFilterSet,
     rows: QuerySet[Any],
     cells: Sequence[ExportCell],
     zone: ZoneInfo,
@@ -117,7 +117,7 @@ def _lines(
     while True:
         # This runs while the response is sent. The time zone of the request is no longer active.
         with timezone.override(zone):
-            page = list_page.page(rows, form, PAGE, place)
+            page = list_page.page(rows, filters, PAGE, place)
             complete_rows = list_page.with_related(page.rows, request.user)
             record_entry(
                 request,

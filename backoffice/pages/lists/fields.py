@@ -26,6 +26,7 @@ DAYS: Final = {
 
 
 REVERSED_RANGE: Final = "backwards"
+_OPTIONAL: Final[dict[str, Any]] = {"required": False}
 
 
 def check_day_order(form: forms.Form, first: str, last: str) -> None:
@@ -60,10 +61,7 @@ class OpenVocabularyField(AnyChoiceField):
         self.vocabulary = name
         self.offered = partial(vocabulary.choices, name)
         super().__init__(
-            choices=self.offered,
-            required=False,
-            widget=forms.CheckboxSelectMultiple,
-            **kwargs,
+            choices=self.offered, widget=forms.CheckboxSelectMultiple, **(_OPTIONAL | kwargs)
         )
 
 
@@ -77,7 +75,7 @@ class TimestampField(forms.CharField):
 
     def __init__(self, *, end_of_day: bool = False, **kwargs: Any) -> None:
         self.end_of_day = end_of_day
-        super().__init__(required=False, **kwargs)
+        super().__init__(**(_OPTIONAL | kwargs))
 
     def clean(self, value: Any) -> datetime | None:
         text = str(value or "").strip()
@@ -103,11 +101,13 @@ class TimestampField(forms.CharField):
 
 class UuidField(forms.UUIDField):
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(required=False, **kwargs)
+        super().__init__(**(_OPTIONAL | kwargs))
 
 
 class DeferredChoiceField(AnyChoiceField):
     """A field whose choices are in a table. They are read only if they are shown."""
+
+    widget = forms.CheckboxSelectMultiple
 
     def offer(self, read: Callable[[], list[tuple[str, str]]]) -> None:
         """Set the function that reads the choices. It is called each time they are used."""
@@ -122,7 +122,7 @@ class DaysField(forms.ChoiceField):
 
     def __init__(self, short: str, **kwargs: Any) -> None:
         self.short = short
-        super().__init__(required=False, choices=[("", "Any day"), *DAYS.items()], **kwargs)
+        super().__init__(choices=[("", "Any day"), *DAYS.items()], **(_OPTIONAL | kwargs))
 
     def clean(self, value: Any) -> Any:
         key = super().clean(value)

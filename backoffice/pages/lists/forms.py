@@ -1,9 +1,8 @@
-"""The filter form of a list: the parameters of its URL, and the filters on its page."""
+"""The form of a filter set: the parameters of a list's URL, and the filters on its page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -13,9 +12,9 @@ from django.forms import BoundField
 from django.http import QueryDict
 from django.utils import timezone
 
+from backoffice.accounts.access import may
 from backoffice.core.encryption.url_tokens import PersonalParameters, decrypted_query
 from backoffice.pages.form_fields import choices_of
-from backoffice.pages.lists.fields import DeferredChoiceField
 from backoffice.pages.paging.pages import Sort
 
 SIZE: Final = 50
@@ -23,14 +22,14 @@ SIZES: Final = (25, 50, 100)
 PLACE: Final = frozenset({"after", "before", "at"})
 """Parameters for the position of a page in the list."""
 SORTING: Final = ("order_key", "order_direction")
+_HIDDEN_VALUES: Final = {"patients.view": "who a patient is", "results.view": "results"}
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """A filter of the filter row: one field with checkboxes, or a few ordinary fields.
+class FilterGroup:
+    """A button of the filter row: one field with checkboxes, or a few ordinary fields.
 
-    With `always_shown` it is always in the row. Other filters are behind `+ Filter` until they are
-    active.
+    With `always_shown` it is always in the row. Others are behind `+ Filter` until they are active.
     """
 
     label: str
@@ -61,22 +60,8 @@ class FilterChip:
         return [self.form[name] for name in self.names]
 
 
-class _Shared(dict[str, forms.Field]):
-    """The fields of a form class. All forms share them, while Django copies them for each form.
-
-    Filter forms never change their fields. Only fields whose choices differ between forms are
-    copied.
-    """
-
-    def __deepcopy__(self, known: dict[int, Any]) -> dict[str, forms.Field]:
-        return {
-            name: deepcopy(field, known) if isinstance(field, DeferredChoiceField) else field
-            for name, field in self.items()
-        }
-
-
 class FilterForm(forms.Form):
-    """Filters, sort and page size of a list, as parameters of its URL."""
+    """Sort and page size of a list as parameters of its URL. A filter set adds its filters."""
 
     order_key = forms.CharField(required=False)
     order_direction = forms.ChoiceField(required=False, choices=[("asc", "asc"), ("desc", "desc")])
@@ -88,20 +73,25 @@ class FilterForm(forms.Form):
     """Sort keys that sort in descending order on the first click."""
     PRIVATE_SORTS: ClassVar[frozenset[str]] = frozenset()
     """Sort keys whose values are names of people."""
+    NEEDS: ClassVar[Mapping[str, str]] = {}
+    """Permissions without which a user may not use a filter. Its result would reveal values."""
     WORDS: ClassVar = PersonalParameters("")
     """Fields that take personal text."""
-    FILTERS: ClassVar[Sequence[Filter]] = ()
+    FILTERS: ClassVar[Sequence[FilterGroup]] = ()
     TAB_FIELDS: ClassVar[frozenset[str]] = frozenset()
     """Fields that the page shows as tabs, not as filters."""
 
-    def __init__(self, data: Any = None, *, by_name: bool = True) -> None:
-        self.words = replace(self.WORDS, by_name=by_name)
-        self.base_fields = _Shared(self.base_fields)  # type: ignore[misc]
+    def __init__(self, data: Any = None, *, user: Any) -> None:
+        self.by_name = may(user, "patients.view")
+        self.words = replace(self.WORDS, by_name=self.by_name)
         super().__init__(decrypted_query(data, self.words) if isinstance(data, QueryDict) else data)
         self.url_data = data
         """The parameters as they are in the URL, with personal text encrypted."""
-        self.by_name = by_name
-        self.hidden: dict[str, str] = {}
+        self.hidden = {
+            name: _HIDDEN_VALUES[permission]
+            for name, permission in self.NEEDS.items()
+            if not may(user, permission)
+        }
         """Fields that this user may not use, each with the name of what their role hides."""
 
     def clean_order_key(self) -> str:
@@ -113,10 +103,7 @@ class FilterForm(forms.Form):
         return key
 
     def clean(self) -> None:
-        """Reject filters and sorts by values that the user's role hides.
-
-        The result would reveal these values.
-        """
+        """Reject filters and sorts by values that the user's role hides."""
         for name, what in self.hidden.items():
             if self.cleaned_data.get(name):
                 self.add_error(name, f"Your role does not show {what}.")
@@ -201,7 +188,7 @@ class FilterForm(forms.Form):
             if value
         ]
 
-    def _chip(self, one: Filter) -> FilterChip | None:
+    def _chip(self, one: FilterGroup) -> FilterChip | None:
         names = [name for name in one.fields if name not in self.hidden]
         if not names:
             return None
@@ -225,7 +212,7 @@ class FilterForm(forms.Form):
         sealed = bound.name in self.words.names and self.url_data is not None
         return bound.name, self.url_data.get(bound.name) if sealed else value
 
-    def _filter_values(self, one: Filter) -> list[tuple[BoundField, str]]:
+    def _filter_values(self, one: FilterGroup) -> list[tuple[BoundField, str]]:
         """Return each value that the URL has for this filter, with its field."""
         if self.data.keys().isdisjoint(one.fields):
             return []

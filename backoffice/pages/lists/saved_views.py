@@ -113,7 +113,7 @@ _VIEWS: Final = (
 
 
 def get_view(list_page: ListPage, key: int, user: Any) -> SavedView | None:
-    form = list_page.form(build_query({}), user)
+    form = list_page.filters(build_query({}), user).form
     view = _theirs(list_page, user).filter(pk=key).first()
     return view if view is not None and form.may_open(view.query) else None
 
@@ -215,9 +215,9 @@ def refresh_counts(list_page: ListPage, queries: dict[str, Any], user: Any) -> d
     """Count the rows of each query, up to the cap of lists, and cache the counts."""
     counts: dict[str, TabCount] = {}
     for key, query in queries.items():
-        form = list_page.form(build_query(query), user)
-        if form.is_valid():
-            counts[key] = TabCount(str(capped_count(list_page.rows(form, user))), False)
+        filters = list_page.filters(build_query(query), user)
+        if filters.is_valid():
+            counts[key] = TabCount(str(capped_count(filters.qs)), False)
     now = timezone.now().timestamp()
     try:
         cache.set_many(

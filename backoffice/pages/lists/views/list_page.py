@@ -29,7 +29,8 @@ def show(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     if request.method == "POST":
         return redirect_to_list(request, list_page.url(), words)
     encrypt_address(request, words)
-    form = list_page.form(request.GET, user)
+    filters = list_page.filters(request.GET, user)
+    form = filters.form
     is_valid = form.is_valid()
     screen = ListContext.of(request, list_page, form)
     if screen.redirect_url:
@@ -37,13 +38,13 @@ def show(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     count: Count | None = None
     page: Page[Any] = Page()
     if is_valid:
-        count, page = list_page.count_and_page(form, user, screen.size, page_position(request))
-        screen.notices += list_page.notices(form)
+        count, page = list_page.count_and_page(filters, screen.size, page_position(request))
+        screen.notices += list_page.notices(filters)
     record_list(
         request,
         list_page.subject,
         [row.pk for row in page.rows],
-        list_page.shown_patients(page.rows, form, user),
+        list_page.shown_patients(page.rows, filters),
         searched=is_valid and form.is_searched(),
     )
     pager = screen.pager(page, count)
@@ -56,6 +57,6 @@ def show(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         "total": pager["total"],
         "chips": form.active_filters(request.GET),
         "narrowed": is_valid and form.is_filtered(),
-        **list_page.page_context(form, user),
+        **list_page.page_context(filters),
     }
     return render(request, list_page.template, context, status=response_status(form))

@@ -18,7 +18,8 @@ from backoffice.pages.lists import saved_views as saved
 from backoffice.pages.lists.context import DENSITIES, OWN, ListContext, url_of_view
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.export import download
-from backoffice.pages.lists.forms import SIZES, FilterForm, filters_in
+from backoffice.pages.lists.filters import ListFilterSet
+from backoffice.pages.lists.forms import SIZES, filters_in
 from backoffice.pages.models import ListChoice, SavedView
 
 LONG = 4_000
@@ -98,7 +99,7 @@ def change_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpR
 def view_counts(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     """Return the fragment of the view tabs with current counts."""
     user = staff_user(request)
-    form = list_page.form(request.GET, user)
+    form = list_page.filters(request.GET, user).form
     form.is_valid()
     views = saved.visible_views(list_page, form, user)
     queries: dict[str, Any] = {
@@ -151,8 +152,8 @@ def columns(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
 def export(request: HttpRequest, *, list_page: ListPage) -> HttpResponseBase:
     """Download the matching rows of the list, or the selected ones, as a CSV file."""
     user = staff_user(request)
-    form, rows = selected_rows(request, list_page)
-    if form is None:
+    filters, rows = selected_rows(request, list_page)
+    if filters is None:
         messages.error(request, "These filters cannot be read any more: correct them first.")
         return redirect(f"{list_page.url()}?{_posted_query(request).urlencode()}")
     chosen_columns = _columns(request, list_page)
@@ -161,22 +162,20 @@ def export(request: HttpRequest, *, list_page: ListPage) -> HttpResponseBase:
     if not chosen_columns:
         rest = [column for column in known.values() if column.shown]
     chosen = [lead, *(column for column in rest if column.key != lead.key)]
-    return download(request, list_page, form, rows, chosen, bom="bom" in request.POST)
+    return download(request, list_page, filters, rows, chosen, bom="bom" in request.POST)
 
 
-def selected_rows(request: HttpRequest, list_page: ListPage) -> tuple[FilterForm | None, Any]:
-    """Return the filter form and the selected rows of a posted selection.
+def selected_rows(request: HttpRequest, list_page: ListPage) -> tuple[ListFilterSet | None, Any]:
+    """Return the filters and the selected rows of a posted selection.
 
-    That is the checked rows, or all rows that match the filter. The form is None if the filter is
-    invalid.
+    That is the checked rows, or all rows that match. The filters are None if they are invalid.
     """
-    user = staff_user(request)
-    form = list_page.form(QueryDict(_text(request, "query")), user)
-    if not form.is_valid():
-        return None, list_page.visible_rows(user).none()
+    filters = list_page.filters(QueryDict(_text(request, "query")), staff_user(request))
+    if not filters.is_valid():
+        return None, filters.queryset.none()
     if request.POST.get("everything"):
-        return form, list_page.rows(form, user)
-    return form, list_page.visible_rows(user).filter(pk__in=selected_keys(request))
+        return filters, filters.qs
+    return filters, filters.queryset.filter(pk__in=selected_keys(request))
 
 
 def selected_keys(request: HttpRequest) -> list[UUID]:
@@ -190,7 +189,7 @@ def _views_page(
     request: HttpRequest, list_page: ListPage, status: int = 200, **more: Any
 ) -> HttpResponse:
     user = staff_user(request)
-    form = list_page.form(QueryDict(), user)
+    form = list_page.filters(QueryDict(), user).form
     changed = more.pop("changed", (0, None))
     views = saved.visible_views(list_page, form, user)
     rows = [
@@ -217,7 +216,7 @@ def _views_page(
 
 def _filter_descriptions(list_page: ListPage, view: SavedView, user: Any) -> list[str]:
     data = build_query(view.query)
-    form = list_page.form(data, user)
+    form = list_page.filters(data, user).form
     words = [chip["label"] for chip in form.active_filters(data)]
     words += [str(data[name]).replace("-", " ") for name in form.TAB_FIELDS if data.get(name)]
     return words
@@ -234,7 +233,7 @@ def _posted(
 ) -> tuple[dict[str, list[str]], list[str], str]:
     """Return the posted filters, columns and density of the page."""
     data = QueryDict(_text(request, "query"))
-    query = filters_in(data, list_page.form(data, staff_user(request)))
+    query = filters_in(data, list_page.filters(data, staff_user(request)).form)
     density = request.POST.get("density", "")
     return query, _columns(request, list_page), density if density in DENSITIES else ""
 

@@ -1,0 +1,129 @@
+"""The filter set of a list, by django-filter: each filter names its field and its condition.
+
+The list page and the JSON API share the classes.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import cache, cached_property
+from typing import Any
+
+import django_filters
+from django import forms
+from django.db.models import QuerySet
+
+from backoffice.pages.lists.fields import (
+    DaysField,
+    DeferredChoiceField,
+    OpenVocabularyField,
+    TimestampField,
+    UuidField,
+)
+from backoffice.pages.lists.forms import FilterForm
+
+
+class CheckboxesField(forms.MultipleChoiceField):
+    widget = forms.CheckboxSelectMultiple
+
+
+class VocabularyFilter(django_filters.Filter):
+    """Several values of an open enumeration; it accepts unknown ones."""
+
+    field_class = OpenVocabularyField
+
+    def __init__(self, vocabulary: str, field_name: str, **kwargs: Any) -> None:
+        super().__init__(field_name, "in", name=vocabulary, **kwargs)
+
+
+class ChoicesFilter(django_filters.Filter):
+    """Several values of a fixed set."""
+
+    field_class = CheckboxesField
+
+    def __init__(self, field_name: str, **kwargs: Any) -> None:
+        super().__init__(field_name, "in", **kwargs)
+
+
+class DeferredChoiceFilter(django_filters.Filter):
+    """Several values of a table. The form of the filter set says how to read them (`offer`)."""
+
+    field_class = DeferredChoiceField
+
+    def __init__(self, field_name: str, **kwargs: Any) -> None:
+        super().__init__(field_name, "in", **kwargs)
+
+
+class UUIDFilter(django_filters.UUIDFilter):
+    field_class = UuidField
+
+
+class TimestampFilter(django_filters.Filter):
+    """A day, or a day and a time, from which (`gte`) or until which (`lte`) rows match."""
+
+    field_class = TimestampField
+
+
+class DaysFilter(django_filters.Filter):
+    """A period relative to today, such as "this week"."""
+
+    field_class = DaysField
+
+    def __init__(self, field_name: str, *, short: str = "", **kwargs: Any) -> None:
+        super().__init__(field_name, short=short, **kwargs)
+
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        if not value:
+            return qs
+        first, after = value
+        return qs.filter(**{f"{self.field_name}__gte": first, f"{self.field_name}__lt": after})
+
+
+class ListFilterSet(django_filters.FilterSet):
+    """The filters that one user sees; the base class of all filter sets of lists.
+
+    `Meta.form` is a subclass of `FilterForm`, which has the sorts, and the groups in which the page
+    shows the filters.
+    """
+
+    queryset: QuerySet[Any]
+    """The rows without filters."""
+
+    class Meta:
+        form = FilterForm
+
+    def __init__(
+        self,
+        data: Any = None,
+        queryset: QuerySet[Any] | None = None,
+        *,
+        user: Any = None,
+        request: Any = None,
+        prefix: str | None = None,
+    ) -> None:
+        super().__init__(data, queryset, request=request, prefix=prefix)
+        self.user = user if request is None else request.user
+
+    @classmethod
+    def form_class(cls) -> type[FilterForm]:
+        """Return the class that the form is made of, without the fields of the filters."""
+        return cls.Meta.form
+
+    @cached_property
+    def form(self) -> FilterForm:
+        return _form_class(type(self))(self.data, user=self.user)
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows that match all filters; none if the form is invalid."""
+        if not self.form.is_valid():
+            return queryset.none()
+        for name, each in self.filters.items():
+            queryset = each.filter(queryset, self.form.cleaned_data[name])
+        return queryset
+
+
+@cache
+def _form_class(filter_set: type[ListFilterSet]) -> type[FilterForm]:
+    """Return the class of the forms. django-filter would build it anew for each request."""
+    fields = {name: each.field for name, each in deepcopy(filter_set.base_filters).items()}
+    return type(f"{filter_set.__name__}Form", (filter_set.form_class(),), fields)

@@ -1,0 +1,232 @@
+"""The filters of the list of orders: those of `orders.filters`, and those for staff only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache, cached_property, partial
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, UUIDField
+from django.db.models.functions import Cast
+from django.utils import timezone
+from django_filters import CharFilter, ChoiceFilter, Filter
+
+from backoffice.core import prepared_queries
+from backoffice.core.encryption.url_tokens import PersonalParameters
+from backoffice.pages.lists.fields import DeferredChoiceField
+from backoffice.pages.lists.filters import DaysFilter, DeferredChoiceFilter, VocabularyFilter
+from backoffice.pages.lists.forms import FilterGroup
+from backoffice.team.models import Assignment
+from orders.filters import YES_NO, OrderFilterForm, OrderFilterSet
+from orders.models.order import CAN_GO_QUIET
+from orders.models.order_queryset import OrderQuerySet
+from orders.today.counts import OrderCounts, order_counts
+
+SUBJECT: Final = "order"
+SORTS: Final[dict[str, tuple[str, ...]]] = {
+    "created_at": ("created_at", "id"),
+    "updated_at": ("updated_at", "id"),
+    "patient_name": ("patient_name", "id"),
+    "last_status": ("low_level_status", "created_at", "id"),
+    "quiet_at": ("quiet_at", "id"),
+}
+FALLING: Final = frozenset({"created_at", "updated_at"})
+"""Sort keys whose first click shows the newest first."""
+
+WORD_BEGINNINGS: Final = "Beginnings of words, in any order."
+"""Help text. The service matches any part of a name; here an index finds beginnings of words."""
+
+ME: Final = "me"
+NOBODY: Final = "nobody"
+
+
+class RepeatedText(forms.TextInput):
+    """A text box that joins the values of a repeated parameter, the service's form of a list."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
+        values: Iterable[str] = data.getlist(name) if hasattr(data, "getlist") else [data.get(name)]
+        return " ".join(value for value in values if value)
+
+
+class UuidsField(forms.Field):
+    """Several ids: as a repeated parameter, or in one box, separated by spaces or commas."""
+
+    widget = RepeatedText
+
+    def clean(self, value: object) -> list[UUID]:
+        parts = str(value or "").replace(",", " ").split()
+        try:
+            return [UUID(item) for item in parts]
+        except ValueError as error:
+            raise ValidationError("Type whole order ids.") from error
+
+
+_CHOICES_SQL: Final = """
+SELECT ARRAY(
+ SELECT ARRAY[id::text, coalesce(nullif(trim(first_name || ' ' || last_name), ''), username)]
+ FROM accounts_user
+ WHERE is_active AND NOT EXISTS (SELECT FROM api_apitoken WHERE user_id = accounts_user.id)
+ ORDER BY first_name, last_name, username LIMIT 200
+), ARRAY(SELECT ARRAY[slug, name] FROM labs_lab WHERE missing_since IS NULL ORDER BY name)
+"""
+
+
+def _assignees_and_labs() -> dict[str, list[tuple[str, str]]]:
+    """Return the choices of assignees and labs, by one query."""
+    with prepared_queries.cursor() as cursor:
+        cursor.execute(_CHOICES_SQL)
+        people, labs = cursor.fetchone()
+    return {
+        "assigned": [(ME, "Me"), (NOBODY, "Nobody"), *map(tuple, people)],
+        "lab": list(map(tuple, labs)),
+    }
+
+
+def _choices(
+    name: str, read: Callable[[], dict[str, list[tuple[str, str]]]]
+) -> list[tuple[str, str]]:
+    return read()[name]
+
+
+class AssignedField(DeferredChoiceField):
+    def valid_value(self, value: object) -> bool:
+        text = str(value)
+        return text in (ME, NOBODY) or (text.isascii() and text.isdigit() and len(text) < 10)
+
+
+class AssignedFilter(DeferredChoiceFilter):
+    field_class = AssignedField
+
+
+class OrderIdsFilter(Filter):
+    field_class = UuidsField
+
+
+class OrderListForm(OrderFilterForm):
+    SORTS = SORTS
+    DESCENDING_FIRST = FALLING
+    PRIVATE_SORTS = frozenset({"patient_name"})
+    NEEDS: ClassVar = {
+        **OrderFilterForm.NEEDS,
+        "patient_name": "patients.view",
+        "shipping_recipient_name": "patients.view",
+    }
+    WORDS = PersonalParameters(
+        "orders", frozenset({"search_input", "patient_name", "shipping_recipient_name"})
+    )
+    TAB_FIELDS = frozenset({"bucket"})
+    FILTERS: ClassVar = (
+        FilterGroup("Status", ("status",), always_shown=True),
+        FilterGroup("Method", ("order_type",), always_shown=True),
+        FilterGroup(
+            "Date",
+            ("ordered", "start_date", "end_date", "changed", "updated_start_date",
+             "updated_end_date"),
+            always_shown=True,
+            shows_zone=True,
+        ),
+        FilterGroup("Assigned to", ("assigned",), always_shown=True),
+        FilterGroup("Usual time", ("quiet",)),
+        FilterGroup("Result", ("interpretation", "is_critical")),
+        FilterGroup("Lab", ("lab",)),
+        FilterGroup("Dispatch", ("order_activation_types",)),
+        FilterGroup("Name", ("patient_name", "shipping_recipient_name")),
+        FilterGroup("Ids", ("user_id", "order_ids", "order_transaction_id")),
+    )  # fmt: skip
+
+    def __init__(self, data: Any = None, *, user: Any) -> None:
+        super().__init__(data, user=user)
+        read = cache(_assignees_and_labs)
+        for name in ("assigned", "lab"):
+            field = self.fields[name]
+            assert isinstance(field, DeferredChoiceField)
+            field.offer(partial(_choices, name, read))
+
+    @property
+    def sort(self) -> tuple[str, str]:
+        """Return the sort key and direction.
+
+        A sort by the time of becoming overdue needs the filter for overdue orders: other orders
+        have no such time.
+        """
+        key, direction = super().sort
+        if key == "quiet_at" and self.cleaned_data.get("quiet") != "true":
+            return "created_at", "desc"
+        return key, direction
+
+    def can_sort_by(self, key: str) -> bool:
+        return super().can_sort_by(key) and (
+            key != "quiet_at" or self.cleaned_data.get("quiet") == "true"
+        )
+
+
+class TypedNameFilter(CharFilter):
+    """Words of a name. `OrderListFilterSet` looks all of them up together."""
+
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        return qs
+
+
+class OrderListFilterSet(OrderFilterSet):
+    """The filters of the list of orders."""
+
+    bucket = CharFilter(max_length=20, widget=forms.HiddenInput)
+    search_input = TypedNameFilter(max_length=100, label="Search")
+    status = VocabularyFilter("order.low_level_status", "low_level_status", label="Status")
+    ordered = DaysFilter("created_at", short="ordered", label="Ordered")
+    changed = DaysFilter("updated_at", short="changed", label="Changed")
+    assigned = AssignedFilter("pk", label="Assigned to", method="filter_assigned")
+    quiet = ChoiceFilter(
+        label="Over its usual time", empty_label="Either", choices=YES_NO, method="filter_quiet"
+    )
+    patient_name = TypedNameFilter(max_length=100, label="Patient name", help_text=WORD_BEGINNINGS)
+    shipping_recipient_name = TypedNameFilter(
+        max_length=100, label="Name on the parcel", help_text=WORD_BEGINNINGS
+    )
+    order_ids = OrderIdsFilter("pk", "in", label="Order ids")
+
+    class Meta:
+        form = OrderListForm
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        orders = super().filter_queryset(queryset)
+        if not self.form.is_valid():
+            return orders
+        assert isinstance(orders, OrderQuerySet)
+        return orders.matching_words(
+            self.form.cleaned_data, by_name=self.form.by_name, sort=self.form.sort[0]
+        )
+
+    def filter_assigned(self, orders: OrderQuerySet, name: str, people: list[str]) -> OrderQuerySet:
+        return orders.filter(_assigned_to(people, self.user))
+
+    def filter_quiet(self, orders: OrderQuerySet, name: str, value: str) -> OrderQuerySet:
+        is_overdue = Q(bucket__in=CAN_GO_QUIET, quiet_at__lte=timezone.now())
+        return orders.filter(is_overdue if value == "true" else ~is_overdue | Q(quiet_at=None))
+
+    @cached_property
+    def state_counts(self) -> OrderCounts:
+        """The stored counts, read once for the count of the list and for its tabs."""
+        return order_counts()
+
+
+def _assigned_to(people: list[str], user: Any) -> Q:
+    """Return the condition for orders assigned to these people, to `me`, or to nobody."""
+    assignments = Assignment.objects.filter(subject_type=SUBJECT)
+    keys = [int(one) for one in people if one.isdigit()]
+    if ME in people and user is not None:
+        keys.append(user.pk)
+    wanted = Q(pk__in=[])
+    if keys:
+        assigned = assignments.filter(user_id__in=keys).annotate(
+            key=Cast("subject_id", UUIDField())
+        )
+        wanted |= Q(pk__in=assigned.values("key"))
+    if NOBODY in people:
+        # Orders of an inactive assignee count as assigned to nobody.
+        active = assignments.filter(user__is_active=True)
+        wanted |= ~Q(Exists(active.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
+    return wanted
