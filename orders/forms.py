@@ -75,7 +75,7 @@ SELECT ARRAY(
 """
 
 
-def _assignees_and_labs() -> dict[str, list[tuple[str, str]]]:
+def assignees_and_labs() -> dict[str, list[tuple[str, str]]]:
     """Return the choices of assignees and labs, by one query."""
     with prepared_queries.cursor() as cursor:
         cursor.execute(_CHOICES_SQL)
@@ -169,7 +169,7 @@ class OrderFilters(FilterForm):
     ) -> None:
         super().__init__(data, by_name=by_name)
         self.user = user
-        read = cache(_assignees_and_labs)
+        read = cache(assignees_and_labs)
         for name in ("assigned", "lab"):
             field = self.fields[name]
             assert isinstance(field, DeferredChoiceField)

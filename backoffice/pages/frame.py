@@ -48,7 +48,7 @@ SECTIONS: Final = (
         "o",
         (
             NavPage("All orders", "orders:list", "orders.view"),
-            NavPage("Exceptions", "exceptions:queue", "exceptions.work", "e"),
+            NavPage("Exceptions", "exceptions:list", "exceptions.work", "e"),
         ),
     ),
     NavSection(

@@ -105,7 +105,7 @@ class OrderList(ListPage):
         if filters["lab"]:
             rows = rows.filter(lab_slug__in=filters["lab"])
         if filters["assigned"]:
-            rows = rows.filter(_assigned_to(filters["assigned"], user))
+            rows = rows.filter(assigned_to(filters["assigned"], user))
         is_overdue = Q(bucket__in=CAN_GO_QUIET, quiet_at__lte=timezone.now())
         if filters["quiet"] == "true":
             rows = rows.filter(is_overdue)
@@ -226,7 +226,7 @@ WHERE order_id = ANY(%s) AND event_id >= last_event_id AND (until IS NULL OR unt
 """
 
 
-def _assigned_to(people: list[str], user: Any) -> Q:
+def assigned_to(people: list[str], user: Any) -> Q:
     """Return the condition for orders assigned to these people, to `me`, or to nobody."""
     assignments = Assignment.objects.filter(subject_type=SUBJECT)
     keys = [int(one) for one in people if one.isdigit()]

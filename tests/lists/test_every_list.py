@@ -17,6 +17,7 @@ from backoffice.audit.entry_list import AUDIT_LIST
 from backoffice.audit.models import AuditEntry
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.models import SavedView
+from orders.exceptions.exception_list import EXCEPTION_LIST
 from orders.models import Order
 from orders.order_list.definition import ORDER_LIST
 from patients.models import Patient
@@ -25,7 +26,7 @@ from tests.api.rows import order, patient, staff
 
 pytestmark = pytest.mark.django_db
 
-LISTS: Final = (AUDIT_LIST, ORDER_LIST, PATIENTS)
+LISTS: Final = (AUDIT_LIST, EXCEPTION_LIST, ORDER_LIST, PATIENTS)
 NOBODY: Any = AnonymousUser()
 SORTS: Final = [
     (each, sort, direction)
@@ -53,6 +54,16 @@ def rows() -> None:
     )
     Order.objects.bulk_create(
         order(n, patient_name=f"ada{n % 4}", quiet_at=None if n % 2 else order(n).created_at)
+        for n in range(ROWS)
+    )
+    Order.objects.bulk_create(
+        order(
+            ROWS + n,
+            patient_name=f"ada{n % 4}",
+            low_level_status="lost",
+            bucket="needs-action",
+            quiet_at=order(n % 50).created_at,
+        )
         for n in range(ROWS)
     )
     AuditEntry.objects.bulk_create(
