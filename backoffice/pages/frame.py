@@ -64,6 +64,7 @@ SECTIONS: Final = (
         "r",
         (
             NavPage("To review", "reviewing:queue", "results.view"),
+            NavPage("All results", "results:list", "results.view"),
             NavPage("Unmatched", "unmatched:list", "results.match"),
             NavPage("Uploaded reports", "reports:list", "reports.view"),
             NavPage("Quality", "reviewing:quality", "results.view"),

@@ -60,7 +60,7 @@ def exception_rows(rows: Sequence[Any], user: Any) -> list[ExceptionRow]:
     last = queue.handlings_by_order(ids)
     holders = assignments_by_subject("order", ids)
     labs = Lab.names()
-    found = []
+    found: list[ExceptionRow] = []
     for row in rows:
         # An announced critical result may come before its order.
         if (order := orders.get(row.pk)) is None:
