@@ -11,6 +11,8 @@ from uuid import UUID
 from django import forms
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
+from django.db.models import Exists, OuterRef, Q, TextField, UUIDField
+from django.db.models.functions import Cast
 
 from backoffice.accounts.models import User
 from backoffice.core import prepared_queries, vocabulary
@@ -24,6 +26,7 @@ from backoffice.pages.lists.fields import (
     check_day_order,
 )
 from backoffice.pages.lists.forms import Filter, FilterForm
+from backoffice.team.models import Assignment
 
 SORTS: Final[dict[str, tuple[str, ...]]] = {
     "created_at": ("created_at", "id"),
@@ -96,6 +99,25 @@ class AssignedField(DeferredChoiceField):
     def valid_value(self, value: object) -> bool:
         text = str(value)
         return text in (ME, NOBODY) or (text.isascii() and text.isdigit() and len(text) < 10)
+
+
+def assigned_to(people: list[str], user: Any) -> Q:
+    """Return the condition for orders assigned to these people, to `me`, or to nobody."""
+    assignments = Assignment.objects.filter(subject_type="order")
+    keys = [int(one) for one in people if one.isdigit()]
+    if ME in people and user is not None:
+        keys.append(user.pk)
+    wanted = Q(pk__in=[])
+    if keys:
+        assigned = assignments.filter(user_id__in=keys).annotate(
+            key=Cast("subject_id", UUIDField())
+        )
+        wanted |= Q(pk__in=assigned.values("key"))
+    if NOBODY in people:
+        # Orders of an inactive assignee count as assigned to nobody.
+        active = assignments.filter(user__is_active=True)
+        wanted |= ~Q(Exists(active.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
+    return wanted
 
 
 class OrderFilters(FilterForm):

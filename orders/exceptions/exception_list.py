@@ -246,9 +246,7 @@ class ExceptionList(ListPage):
             self.rows(form, user), all_rows, self.sort_for(form), size, place, number
         )
 
-    def page(
-        self, rows: QuerySet[Any], form: Any, size: int, place: PagePosition
-    ) -> Page[Any]:
+    def page(self, rows: QuerySet[Any], form: Any, size: int, place: PagePosition) -> Page[Any]:
         """Return a page of the open group, or of `visible_rows`, which have other columns."""
         if rows.model is self.rows(form, form.user).model:
             return super().page(rows, form, size, place)

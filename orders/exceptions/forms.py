@@ -24,9 +24,8 @@ from backoffice.pages.paging.counts import Count
 from orders.exceptions import queue
 from orders.exceptions.cards import CALL_OUTCOMES, HANDLED, OUTCOME_LABELS, SNOOZED, CallOutcome
 from orders.exceptions.queue import EXCEPTION_GROUPS, ExceptionGroup
-from orders.forms import AssignedField, assignees_and_labs
+from orders.forms import AssignedField, assigned_to, assignees_and_labs
 from orders.local_time import LocalClock
-from orders.order_list.definition import assigned_to
 
 MAX_SNOOZE: Final = timedelta(days=365)
 MAX_NOTE_LENGTH: Final = 2_000

@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, UUIDField
-from django.db.models.functions import Cast
+from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
@@ -20,9 +19,8 @@ from backoffice.core import prepared_queries, vocabulary
 from backoffice.pages.lists.definition import BulkPage, ListPage, Preset
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page, PagePosition
-from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
-from orders.forms import ME, NOBODY, OrderFilters
+from orders.forms import ME, OrderFilters, assigned_to
 from orders.models import Order
 from orders.models.order import CAN_GO_QUIET
 from orders.models.order_queryset import LIST_COLUMNS, OrderQuerySet
@@ -224,25 +222,6 @@ SELECT order_id, CASE outcome WHEN 'snoozed' THEN 'Put off' ELSE 'Handled' END
 FROM orders_handling JOIN orders_order ON orders_order.id = order_id
 WHERE order_id = ANY(%s) AND event_id >= last_event_id AND (until IS NULL OR until > now())
 """
-
-
-def assigned_to(people: list[str], user: Any) -> Q:
-    """Return the condition for orders assigned to these people, to `me`, or to nobody."""
-    assignments = Assignment.objects.filter(subject_type=SUBJECT)
-    keys = [int(one) for one in people if one.isdigit()]
-    if ME in people and user is not None:
-        keys.append(user.pk)
-    wanted = Q(pk__in=[])
-    if keys:
-        assigned = assignments.filter(user_id__in=keys).annotate(
-            key=Cast("subject_id", UUIDField())
-        )
-        wanted |= Q(pk__in=assigned.values("key"))
-    if NOBODY in people:
-        # Orders of an inactive assignee count as assigned to nobody.
-        active = assignments.filter(user__is_active=True)
-        wanted |= ~Q(Exists(active.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
-    return wanted
 
 
 ORDER_LIST: Final = OrderList()

@@ -1,4 +1,4 @@
-"""Forms of results: filters of the list and the queue, sign-off, calls about critical values, delegation."""
+"""Forms of results: filters of the list and the queue, sign-off, calls, delegation."""
 
 from __future__ import annotations
 
@@ -103,9 +103,7 @@ class ResultFilters(FilterForm):
     FILTERS: ClassVar[Sequence[Filter]] = (
         Filter("Urgency", ("place",), always_shown=True),
         Filter("Lab", ("lab",), always_shown=True),
-        Filter(
-            "Date", ("received", "start_date", "end_date"), always_shown=True, shows_zone=True
-        ),
+        Filter("Date", ("received", "start_date", "end_date"), always_shown=True, shows_zone=True),
         Filter("Signed by", ("signer",), always_shown=True),
         Filter("Mine", ("mine",)),
         Filter("About", ("patient",)),

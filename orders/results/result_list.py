@@ -286,9 +286,7 @@ class ResultList(ListPage):
         ]
         return {"tabs": tabs}
 
-    def shown_patients(
-        self, rows: Iterable[Review], form: Any, user: Any
-    ) -> Iterable[UUID | None]:
+    def shown_patients(self, rows: Iterable[Review], form: Any, user: Any) -> Iterable[UUID | None]:
         return [row.user_id for row in rows]
 
     def patient_id_of(self, row: Any) -> UUID | None:

@@ -20,8 +20,8 @@ from backoffice.pages.models import SavedView
 from orders.exceptions.exception_list import EXCEPTION_LIST
 from orders.models import Order, Review
 from orders.order_list.definition import ORDER_LIST
-from patients.models import Patient
 from orders.results.result_list import RESULT_LIST
+from patients.models import Patient
 from patients.patient_list import PATIENTS
 from tests.api.rows import order, patient, staff
 

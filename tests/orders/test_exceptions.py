@@ -100,9 +100,9 @@ def test_each_group_has_its_own_sorts(client: Client, coordinator: User) -> None
     for row, days in zip(rows, (2, 3, 1), strict=True):
         send_outcome(client, row, "snoozed", reason="Away", at=local_time(days))
     answer = client.get("/exceptions/", {**query, "group": "put-off"})
-    assert [row.order.pk for row in answer.context["rows"]] == [
-        rows[n].pk for n in (2, 0, 1)
-    ], "first what comes back first"
+    assert [row.order.pk for row in answer.context["rows"]] == [rows[n].pk for n in (2, 0, 1)], (
+        "first what comes back first"
+    )
     assert answer.context["list"].sort == "due"
 
 

@@ -36,7 +36,9 @@ def test_url_of_page_record_and_other_route() -> None:
     assert url("orders:view", 3) == url("orders:view", key=3)
 
 
-@pytest.mark.parametrize("list_page", [AUDIT_LIST, EXCEPTION_LIST, ORDER_LIST, PATIENTS, RESULT_LIST])
+@pytest.mark.parametrize(
+    "list_page", [AUDIT_LIST, EXCEPTION_LIST, ORDER_LIST, PATIENTS, RESULT_LIST]
+)
 def test_every_column_has_a_macro(list_page: ListPage) -> None:
     macros = ENVIRONMENT.get_template(list_page.row_macros).module
     assert len(cell_macros(list_page.columns, macros)) == len(list_page.columns)
