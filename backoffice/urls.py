@@ -24,6 +24,7 @@ urlpatterns = [
     path("orders/", include("orders.urls")),
     path("orders/", include("orders.documents.urls")),
     path("results/", include("orders.results.urls")),
+    path("results/list/", include("orders.results.list_urls")),
     path("exceptions/", include("orders.exceptions.urls")),
     path("unmatched/", include("orders.unmatched.urls")),
     path("appointments/", include("orders.appointment_list.urls")),

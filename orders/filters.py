@@ -1,17 +1,19 @@
-"""The filters of orders that the list of orders and the JSON API share.
+"""The filters of orders that lists of orders and the JSON API share.
 
-They have the names of the parameters of `GET /v3/orders` (orders.md 4).
+Those of `OrderFilterSet` have the names of the parameters of `GET /v3/orders` (orders.md 4).
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from functools import cache, partial
+from typing import Any, ClassVar, Final
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, TextField, UUIDField
+from django.db.models.functions import Cast
 from django_filters import ChoiceFilter
 
-from backoffice.core import vocabulary
-from backoffice.pages.lists.fields import check_day_order
+from backoffice.core import prepared_queries, vocabulary
+from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
 from backoffice.pages.lists.filters import (
     DeferredChoiceFilter,
     ListFilterSet,
@@ -20,9 +22,76 @@ from backoffice.pages.lists.filters import (
     VocabularyFilter,
 )
 from backoffice.pages.lists.forms import FilterForm
+from backoffice.team.models import Assignment
 from orders.models.order_queryset import OrderQuerySet
 
 YES_NO: Final = (("true", "Yes"), ("false", "No"))
+
+
+ME: Final = "me"
+NOBODY: Final = "nobody"
+
+
+_CHOICES_SQL: Final = """
+SELECT ARRAY(
+ SELECT ARRAY[id::text, coalesce(nullif(trim(first_name || ' ' || last_name), ''), username)]
+ FROM accounts_user
+ WHERE is_active AND NOT EXISTS (SELECT FROM api_apitoken WHERE user_id = accounts_user.id)
+ ORDER BY first_name, last_name, username LIMIT 200
+), ARRAY(SELECT ARRAY[slug, name] FROM labs_lab WHERE missing_since IS NULL ORDER BY name)
+"""
+
+
+def assignees_and_labs() -> dict[str, list[tuple[str, str]]]:
+    """Return the choices of assignees and labs, by one query."""
+    with prepared_queries.cursor() as cursor:
+        cursor.execute(_CHOICES_SQL)
+        people, labs = cursor.fetchone()
+    return {
+        "assigned": [(ME, "Me"), (NOBODY, "Nobody"), *map(tuple, people)],
+        "lab": list(map(tuple, labs)),
+    }
+
+
+def offer_assignees_and_labs(form: FilterForm, **fields: str) -> None:
+    """Let fields of a form read their choices when they are shown, all by one query.
+
+    `fields` names what each field offers: `assigned` or `lab`.
+    """
+    read = cache(assignees_and_labs)
+    for name, choices in fields.items():
+        field = form.fields[name]
+        assert isinstance(field, DeferredChoiceField)
+        field.offer(partial(lambda key: read()[key], choices))
+
+
+class AssignedField(DeferredChoiceField):
+    def valid_value(self, value: object) -> bool:
+        text = str(value)
+        return text in (ME, NOBODY) or (text.isascii() and text.isdigit() and len(text) < 10)
+
+
+class AssignedFilter(DeferredChoiceFilter):
+    field_class = AssignedField
+
+
+def assigned_to(people: list[str], user: Any) -> Q:
+    """Return the condition for orders assigned to these people, to `me`, or to nobody."""
+    assignments = Assignment.objects.filter(subject_type="order")
+    keys = [int(one) for one in people if one.isdigit()]
+    if ME in people and user is not None:
+        keys.append(user.pk)
+    wanted = Q(pk__in=[])
+    if keys:
+        assigned = assignments.filter(user_id__in=keys).annotate(
+            key=Cast("subject_id", UUIDField())
+        )
+        wanted |= Q(pk__in=assigned.values("key"))
+    if NOBODY in people:
+        # Orders of an inactive assignee count as assigned to nobody.
+        active = assignments.filter(user__is_active=True)
+        wanted |= ~Q(Exists(active.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
+    return wanted
 
 
 class OrderFilterForm(FilterForm):

@@ -48,7 +48,7 @@ SECTIONS: Final = (
         "o",
         (
             NavPage("All orders", "orders:list", "orders.view"),
-            NavPage("Exceptions", "exceptions:queue", "exceptions.work", "e"),
+            NavPage("Exceptions", "exceptions:list", "exceptions.work", "e"),
         ),
     ),
     NavSection(
@@ -64,6 +64,7 @@ SECTIONS: Final = (
         "r",
         (
             NavPage("To review", "reviewing:queue", "results.view"),
+            NavPage("All results", "results:list", "results.view"),
             NavPage("Unmatched", "unmatched:list", "results.match"),
             NavPage("Uploaded reports", "reports:list", "reports.view"),
             NavPage("Quality", "reviewing:quality", "results.view"),

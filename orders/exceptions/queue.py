@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet, TextField
+from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 from django.db.models.functions import Cast
 
@@ -27,11 +27,12 @@ from backoffice.pages.paging.pages import Page, Sort, fetch_page
 from backoffice.team.models import Assignment
 from orders.models import Handling, Order, OrderPatientChange, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, EXCEPTION_STATUSES, OTHER_EXCEPTIONS
-from orders.models.order_queryset import OrderQuerySet
+from orders.models.order_queryset import LIST_COLUMNS, OrderQuerySet
 from orders.results import open_criticals
 
 PAGE_SIZE: Final = 25
 COUNT_CAP: Final = 500
+ROW_COLUMNS: Final = (*LIST_COLUMNS, "lab_slug")
 CRITICAL, STUCK, UNKNOWN, QUIET, SNOOZED = "critical", "stuck", "unknown", "quiet", "put-off"
 MOVED: Final = "moved"
 OTHER: Final = "other"
@@ -49,24 +50,43 @@ class ExceptionGroup:
     label: str
     first: str
     family: str = vocabulary.NEEDS_ACTION
-    sort: Sort = Sort(("quiet_at", "id"))  # noqa: RUF009 - frozen, shared on purpose
+    sorts: tuple[str, ...] = ("overdue", "changed", "ordered", "patient")
+    """Keys of `SORTS` that the group can be sorted by. The first one is its default."""
 
     @property
     def glyph(self) -> str:
         return vocabulary.GLYPHS[self.family]
 
+    @property
+    def sort(self) -> Sort:
+        return Sort(SORTS[self.sorts[0]])
 
+
+SORTS: Final[dict[str, tuple[str, ...]]] = {
+    "overdue": ("quiet_at", "id"),
+    "changed": ("updated_at", "id"),
+    "ordered": ("created_at", "id"),
+    "patient": ("patient_name", "id"),
+    "due": ("until", "order_id"),
+    "waiting": ("since", "order_id"),
+}
+"""Sorts of orders; the last two are of snoozed orders and of critical results."""
+_CHANGED_FIRST: Final = ("changed", "overdue", "ordered", "patient")
 EXCEPTION_GROUPS: Final = {
     group.key: group
     for group in (
         ExceptionGroup(
-            CRITICAL, "Clinical urgency", "Open the result and call.", vocabulary.CRITICAL
+            CRITICAL,
+            "Clinical urgency",
+            "Open the result and call.",
+            vocabulary.CRITICAL,
+            sorts=("waiting",),
         ),
         ExceptionGroup(
             MOVED,
             "Moved to another patient",
             "Find out whose sample it is.",
-            sort=Sort(("updated_at", "id")),
+            sorts=_CHANGED_FIRST,
         ),
         ExceptionGroup("lost", "Sample lost or unusable", "Order again and tell the patient."),
         ExceptionGroup(STUCK, "Lab is stuck on us", "Give the lab what it misses."),
@@ -81,9 +101,11 @@ EXCEPTION_GROUPS: Final = {
             "Not understood",
             "Look what the service sent.",
             vocabulary.UNKNOWN,
-            Sort(("updated_at", "id")),
+            sorts=_CHANGED_FIRST,
         ),
-        ExceptionGroup(SNOOZED, "Put off", "Comes back by itself.", vocabulary.CLOSED),
+        ExceptionGroup(
+            SNOOZED, "Put off", "Comes back by itself.", vocabulary.CLOSED, sorts=("due",)
+        ),
     )
 }
 
@@ -174,30 +196,37 @@ def _count_statement(rights: frozenset[str], cap: int) -> tuple[list[str], list[
         for key, group in EXCEPTION_GROUPS.items()
         if key not in (CRITICAL, SNOOZED)
     ]
-    parts.append((SNOOZED, snoozed_handlings(PLACEHOLDER_NOW).order_by("until", "order_id")))
+    parts.append((SNOOZED, snoozed_handlings(PLACEHOLDER_NOW).order_by(*SORTS["due"])))
     if "results.view" in rights:
         parts.append((CRITICAL, open_criticals()))
     parts += other_rows(rights).items()
     return [key for key, _ in parts], *capped_count_sql([rows for _, rows in parts], cap)
 
 
-def group_page(
-    key: str, now: datetime, *, after: str | None = None, before: str | None = None
-) -> Page[Order] | Page[Handling]:
-    """Return one page of a group: orders, or for SNOOZED handlings with their orders."""
+def visible_groups(user: User | AnonymousUser) -> list[ExceptionGroup]:
+    """Return the groups whose rows this user may see."""
+    sees_results = may(user, "results.view")
+    return [group for group in EXCEPTION_GROUPS.values() if sees_results or group.key != CRITICAL]
+
+
+def group_rows(key: str, now: datetime) -> QuerySet[Any]:
+    """Return the rows of a group, with its key as `group`, and the id of their order as `pk`.
+
+    The rows are orders, for SNOOZED handlings with their orders, and for CRITICAL reviews.
+    """
+    rows: QuerySet[Any]
     if key == SNOOZED:
-        rows = snoozed_handlings(now).select_related("order", "by").defer("order__record")
-        return fetch_page(
-            rows, Sort(("until", "order_id")), size=PAGE_SIZE, after=after, before=before
-        )
-    if key == CRITICAL:
-        ids = [review.pk for review in open_criticals()[:PAGE_SIZE]]
-        orders = Order.objects.with_list_columns().in_bulk(ids)
-        return Page([orders[pk] for pk in ids if pk in orders])
-    listed = group_orders(key, now).with_list_columns()
-    return fetch_page(
-        listed, EXCEPTION_GROUPS[key].sort, size=PAGE_SIZE, after=after, before=before
-    )
+        rows = snoozed_handlings(now).select_related("order").defer("order__record")
+    elif key == CRITICAL:
+        rows = open_criticals()
+    else:
+        rows = group_orders(key, now).only(*ROW_COLUMNS)
+    return rows.annotate(group=Value(key))
+
+
+def group_page(key: str, now: datetime) -> Page[Any]:
+    """Return the first page of a group."""
+    return fetch_page(group_rows(key, now), EXCEPTION_GROUPS[key].sort, size=PAGE_SIZE)
 
 
 def next_card(order: Order, key: str, user: User, now: datetime) -> tuple[str, UUID] | None:

@@ -1,39 +1,33 @@
-"""The exception queue: groups and their rows on the left, one call card on the right."""
+"""The call card of an exception, with the rows of its group beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import may, requires, staff_user
-from backoffice.accounts.models import User
-from backoffice.audit.recording import record_entry, record_list, record_view
+from backoffice.audit.recording import record_entry, record_view
 from backoffice.core.time_formats import ago
-from backoffice.core.urls import record_url
-from backoffice.pages.paging.pages import page_position
 from backoffice.sync.lookups import schedule_lookups
 from backoffice.team.actions import AlreadyAssigned, assign
-from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
 from backoffice.team.template_functions import staff_name
 from orders.exceptions import cards, outcomes, queue
+from orders.exceptions.exception_list import EXCEPTION_LIST, exception_rows
 from orders.exceptions.forms import OutcomeForm
-from orders.exceptions.queue import CRITICAL, EXCEPTION_GROUPS, SNOOZED
+from orders.exceptions.queue import CRITICAL, EXCEPTION_GROUPS
 from orders.local_time import LocalClock
 from orders.models import Handling, Order, OrderEvent, UsualTime, order_with_move
 from orders.progress import current_step
 from orders.rules.appointment_rules import active_appointment
 
-PERMISSIONS = ("exceptions.work", "orders.view", "patients.view")
+PERMISSIONS = EXCEPTION_LIST.needs
 CHANGED_TEXT = (
     "Something happened to this order since you opened it. Look at it again, then record."
 )
@@ -41,16 +35,9 @@ CHANGED_TEXT = (
 
 @requires(*PERMISSIONS)
 @require_safe
-def first_group(request: HttpRequest) -> HttpResponse:
-    """Show the first group that is not empty."""
-    return _page(request, "")
-
-
-@requires(*PERMISSIONS)
-@require_safe
 def group(request: HttpRequest, group: str) -> HttpResponse:
-    """Show the rows of a group, the most overdue first."""
-    return _page(request, _valid_group(request, group))
+    """Redirect to the list of a group."""
+    return redirect(f"{EXCEPTION_LIST.url()}?group={_valid_group(request, group)}")
 
 
 @requires(*PERMISSIONS)
@@ -88,7 +75,7 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
         return _page(request, group, order, form=form, trouble=problem, status=409)
     messages.success(request, _saved_text(row, order, clock))
     following = queue.next_card(order, group, staff_user(request), timezone.now())
-    return redirect("exceptions:card", *following) if following else redirect("exceptions:queue")
+    return redirect("exceptions:card", *following) if following else redirect("exceptions:list")
 
 
 @requires(*PERMISSIONS, "notes.write")
@@ -127,73 +114,35 @@ def end_snooze(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse
 def _page(
     request: HttpRequest,
     group: str,
-    order: Order | None = None,
+    order: Order,
     *,
     form: OutcomeForm | None = None,
     trouble: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    now = timezone.now()
-    sees_results = may(request.user, "results.view")
-    counts = queue.group_counts(now, request.user)
-    shown_groups = [
-        group for group in EXCEPTION_GROUPS.values() if group.key != CRITICAL or sees_results
-    ]
-    waiting = [group for group in shown_groups if counts[group.key].value and group.key != SNOOZED]
-    group = group or (waiting[0].key if waiting else shown_groups[0].key)
-    group_page = queue.group_page(group, now, **page_position(request))
-    rows = _rows(group, group_page.rows, staff_user(request))
-    context: dict[str, object] = {
-        "groups": [{"group": group, "count": counts[group.key]} for group in shown_groups],
+    now, user = timezone.now(), staff_user(request)
+    counts = queue.group_counts(now, user)
+    group_page = queue.group_page(group, now)
+    rows = exception_rows(group_page.rows, user)
+    record_view(
+        request,
+        "exception",
+        [order.pk, *(row.order.pk for row in rows)],
+        [
+            order.user_id,
+            order.moved_from if order.move_waits else None,
+            *(row.order.user_id for row in rows),
+        ],
+    )
+    context = {
+        "groups": [(group, counts[group.key]) for group in queue.visible_groups(user)],
         "group": EXCEPTION_GROUPS[group],
         "page": group_page,
         "rows": rows,
-        "other_items": queue.other_items(group, request.user),
-        "all_clear": not waiting,
-        "live": f"order:{order.pk}" if order else "exceptions",
+        "other_items": queue.other_items(group, user),
+        **_card(request, group, order, form, trouble),
     }
-    order_ids = [row.order.pk for row in rows]
-    patient_ids = [row.order.user_id for row in rows]
-    if order is None:
-        record_list(request, "exception", order_ids, patient_ids)
-    else:
-        context |= _card(request, group, order, form, trouble)
-        record_view(
-            request,
-            "exception",
-            [order.pk, *order_ids],
-            [order.user_id, order.moved_from if order.move_waits else None, *patient_ids],
-        )
-    return render(request, "exceptions/queue.html", context, status=status)
-
-
-@dataclass(frozen=True, slots=True)
-class ExceptionRow:
-    """One row of a group, with its last handling and its assignee. `mine`: that is the user."""
-
-    order: Order
-    url: str
-    last: Handling | None
-    holder: Assignment | None
-    mine: bool
-
-
-def _rows(group: str, items: Sequence[Order | Handling], user: User) -> list[ExceptionRow]:
-    """Return rows with their assignee and last handling: two queries."""
-    orders = [row.order if isinstance(row, Handling) else row for row in items]
-    ids = [order.pk for order in orders]
-    last = queue.handlings_by_order(ids)
-    holders = assignments_by_subject("order", ids)
-    rows = []
-    for order in orders:
-        if group == CRITICAL:
-            url = record_url("reviewing:report", order.pk)
-        else:
-            url = reverse("exceptions:card", args=[group, order.pk])
-        holder = holders.get(str(order.pk))
-        is_mine = holder is not None and holder.user_id == user.pk
-        rows.append(ExceptionRow(order, url, last.get(order.pk), holder, is_mine))
-    return rows
+    return render(request, "exceptions/card.html", context, status=status)
 
 
 def _card(

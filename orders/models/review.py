@@ -147,6 +147,18 @@ class Review(FastModel):
                 condition=IN_QUEUE & Q(signer__isnull=False),
                 name="review_again",
             ),
+            # Readers: the list of all results by time of receipt, and by urgency. The columns after
+            # the key are filters, which PostgreSQL applies inside the index.
+            models.Index(
+                fields=["-since", "-order", "lab_slug", "rank", "signer"], name="review_newest"
+            ),
+            models.Index(
+                fields=["rank", "since", "order", "lab_slug", "signer"], name="review_by_urgency"
+            ),
+            # Reader: the same list, of one lab
+            models.Index(fields=["lab_slug", "-since", "-order"], name="review_of_lab"),
+            # Reader: the same list, by who signed
+            models.Index(fields=["signer", "-since", "-order"], name="review_signed_by"),
             # Readers: open_criticals, and the counts on every page
             models.Index(fields=["since"], condition=OPEN_CRITICAL, name="review_open_critical"),
         ]

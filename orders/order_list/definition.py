@@ -18,12 +18,13 @@ from backoffice.pages.lists.definition import BulkPage, ListPage, Preset
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page, PagePosition
 from backoffice.team.queries import assignments_by_subject
+from orders.filters import ME
 from orders.models import Order
 from orders.models.order_queryset import LIST_COLUMNS
 from orders.next_actor import NextActor, next_actor
 from orders.order_list.bulk_actions import BULK_ACTIONS
 from orders.order_list.columns import COLUMNS
-from orders.order_list.filters import ME, SUBJECT, OrderListFilterSet
+from orders.order_list.filters import SUBJECT, OrderListFilterSet
 
 ROW_COLUMNS: Final = (*LIST_COLUMNS, "lab_slug", "order_transaction_id")
 """Database columns read for each row, whichever columns the reader has chosen."""

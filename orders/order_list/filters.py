@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cache, cached_property, partial
+from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, UUIDField
-from django.db.models.functions import Cast
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django_filters import CharFilter, ChoiceFilter, Filter
 
-from backoffice.core import prepared_queries
 from backoffice.core.encryption.url_tokens import PersonalParameters
-from backoffice.pages.lists.fields import DeferredChoiceField
-from backoffice.pages.lists.filters import DaysFilter, DeferredChoiceFilter, VocabularyFilter
+from backoffice.pages.lists.filters import DaysFilter, VocabularyFilter
 from backoffice.pages.lists.forms import FilterGroup
-from backoffice.team.models import Assignment
-from orders.filters import YES_NO, OrderFilterForm, OrderFilterSet
+from orders.filters import (
+    YES_NO,
+    AssignedFilter,
+    OrderFilterForm,
+    OrderFilterSet,
+    assigned_to,
+    offer_assignees_and_labs,
+)
 from orders.models.order import CAN_GO_QUIET
 from orders.models.order_queryset import OrderQuerySet
 from orders.today.counts import OrderCounts, order_counts
@@ -38,9 +41,6 @@ FALLING: Final = frozenset({"created_at", "updated_at"})
 
 WORD_BEGINNINGS: Final = "Beginnings of words, in any order."
 """Help text. The service matches any part of a name; here an index finds beginnings of words."""
-
-ME: Final = "me"
-NOBODY: Final = "nobody"
 
 
 class RepeatedText(forms.TextInput):
@@ -62,43 +62,6 @@ class UuidsField(forms.Field):
             return [UUID(item) for item in parts]
         except ValueError as error:
             raise ValidationError("Type whole order ids.") from error
-
-
-_CHOICES_SQL: Final = """
-SELECT ARRAY(
- SELECT ARRAY[id::text, coalesce(nullif(trim(first_name || ' ' || last_name), ''), username)]
- FROM accounts_user
- WHERE is_active AND NOT EXISTS (SELECT FROM api_apitoken WHERE user_id = accounts_user.id)
- ORDER BY first_name, last_name, username LIMIT 200
-), ARRAY(SELECT ARRAY[slug, name] FROM labs_lab WHERE missing_since IS NULL ORDER BY name)
-"""
-
-
-def _assignees_and_labs() -> dict[str, list[tuple[str, str]]]:
-    """Return the choices of assignees and labs, by one query."""
-    with prepared_queries.cursor() as cursor:
-        cursor.execute(_CHOICES_SQL)
-        people, labs = cursor.fetchone()
-    return {
-        "assigned": [(ME, "Me"), (NOBODY, "Nobody"), *map(tuple, people)],
-        "lab": list(map(tuple, labs)),
-    }
-
-
-def _choices(
-    name: str, read: Callable[[], dict[str, list[tuple[str, str]]]]
-) -> list[tuple[str, str]]:
-    return read()[name]
-
-
-class AssignedField(DeferredChoiceField):
-    def valid_value(self, value: object) -> bool:
-        text = str(value)
-        return text in (ME, NOBODY) or (text.isascii() and text.isdigit() and len(text) < 10)
-
-
-class AssignedFilter(DeferredChoiceFilter):
-    field_class = AssignedField
 
 
 class OrderIdsFilter(Filter):
@@ -139,11 +102,7 @@ class OrderListForm(OrderFilterForm):
 
     def __init__(self, data: Any = None, *, user: Any) -> None:
         super().__init__(data, user=user)
-        read = cache(_assignees_and_labs)
-        for name in ("assigned", "lab"):
-            field = self.fields[name]
-            assert isinstance(field, DeferredChoiceField)
-            field.offer(partial(_choices, name, read))
+        offer_assignees_and_labs(self, assigned="assigned", lab="lab")
 
     @property
     def sort(self) -> tuple[str, str]:
@@ -201,7 +160,7 @@ class OrderListFilterSet(OrderFilterSet):
         )
 
     def filter_assigned(self, orders: OrderQuerySet, name: str, people: list[str]) -> OrderQuerySet:
-        return orders.filter(_assigned_to(people, self.user))
+        return orders.filter(assigned_to(people, self.user))
 
     def filter_quiet(self, orders: OrderQuerySet, name: str, value: str) -> OrderQuerySet:
         is_overdue = Q(bucket__in=CAN_GO_QUIET, quiet_at__lte=timezone.now())
@@ -211,22 +170,3 @@ class OrderListFilterSet(OrderFilterSet):
     def state_counts(self) -> OrderCounts:
         """The stored counts, read once for the count of the list and for its tabs."""
         return order_counts()
-
-
-def _assigned_to(people: list[str], user: Any) -> Q:
-    """Return the condition for orders assigned to these people, to `me`, or to nobody."""
-    assignments = Assignment.objects.filter(subject_type=SUBJECT)
-    keys = [int(one) for one in people if one.isdigit()]
-    if ME in people and user is not None:
-        keys.append(user.pk)
-    wanted = Q(pk__in=[])
-    if keys:
-        assigned = assignments.filter(user_id__in=keys).annotate(
-            key=Cast("subject_id", UUIDField())
-        )
-        wanted |= Q(pk__in=assigned.values("key"))
-    if NOBODY in people:
-        # Orders of an inactive assignee count as assigned to nobody.
-        active = assignments.filter(user__is_active=True)
-        wanted |= ~Q(Exists(active.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
-    return wanted

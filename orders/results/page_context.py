@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypedDict
 from uuid import UUID
@@ -17,7 +16,6 @@ from backoffice.core.time_formats import years
 from backoffice.mirror.models import AS_RECEIVED
 from orders.local_time import local_clock_of
 from orders.models import Order, Result
-from orders.models.order_queryset import LIST_COLUMNS
 from orders.models.review import (
     CORRECTED,
     PARTIAL,
@@ -31,7 +29,7 @@ from orders.models.review import (
     Review,
     Signature,
 )
-from orders.results.completeness import Completeness, completeness_by_order
+from orders.results.completeness import completeness_by_order
 from orders.results.differences import VersionDifference, compare_versions
 from orders.results.forms import (
     MAX_ROWS,
@@ -41,8 +39,9 @@ from orders.results.forms import (
     QueueFilters,
     SignForm,
 )
-from orders.results.queue import queue_counts, review_queue, sort_queue
+from orders.results.queue import queue_counts, sort_queue
 from orders.results.report import build_report
+from orders.results.result_list import RESULT_LIST, ResultRow, result_rows
 from orders.results.sign_off import (
     UNDO_SECONDS,
     active_delegation,
@@ -55,23 +54,6 @@ from patients.models import Demographics
 RETRY_DELAY: Final = timedelta(minutes=15)
 
 
-@dataclass(frozen=True, slots=True)
-class QueueItem:
-    """One row of the queue."""
-
-    review: Review
-    order: Order | None
-    completeness: Completeness | None
-
-
-def queue_items(reviews: list[Review]) -> list[QueueItem]:
-    """Return queue items with orders and completeness: three queries in total."""
-    keys = [row.pk for row in reviews]
-    orders = by_key(Order, keys, LIST_COLUMNS)
-    completeness = completeness_by_order(keys)
-    return [QueueItem(row, orders.get(row.pk), completeness.get(row.pk)) for row in reviews]
-
-
 class QueueContext(TypedDict):
     """The context of the queue beside a report.
 
@@ -80,7 +62,7 @@ class QueueContext(TypedDict):
     """
 
     filters: QueueFilters
-    items: list[QueueItem]
+    items: list[ResultRow]
     more: bool
     longer: str
     unsigned: int
@@ -90,10 +72,10 @@ class QueueContext(TypedDict):
     is_filtered: bool
 
 
-def queue_context(request: HttpRequest, filters: QueueFilters) -> QueueContext:
+def queue_context(request: HttpRequest) -> QueueContext:
     user = staff_user(request)
-    rows = review_queue(filters.active_filters, user)
-    reviews = list(sort_queue(rows)[: filters.rows + 1])
+    filters = QueueFilters(request.GET, user)
+    reviews = list(sort_queue(RESULT_LIST.rows(filters, user))[: filters.rows + 1])
     unsigned, partial = queue_counts()
     query = request.GET.copy()
     for name in list(query):
@@ -103,7 +85,7 @@ def queue_context(request: HttpRequest, filters: QueueFilters) -> QueueContext:
     longer["shown"] = str(min(filters.rows + ROWS_STEP, MAX_ROWS))
     return {
         "filters": filters,
-        "items": queue_items(reviews[: filters.rows]),
+        "items": result_rows(reviews[: filters.rows]),
         "more": bool(more),
         "longer": f"?{longer.urlencode()}#waits-{more[0].pk}"
         if more and filters.rows < MAX_ROWS
@@ -112,7 +94,7 @@ def queue_context(request: HttpRequest, filters: QueueFilters) -> QueueContext:
         "seen": partial,
         "filter_query": f"?{query.urlencode()}" if query else "",
         "by_name": may(user, "patients.view"),
-        "is_filtered": filters.is_filtered,
+        "is_filtered": filters.is_filtered(),
     }
 
 

@@ -1,15 +1,14 @@
-"""The review queue: its filters, its sort, its counts, and the next result.
+"""The review queue: conditions of its filters, its sort, its counts, and the next result.
 
 `orders/sql/reviews.sql` computes the rank by which it is sorted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 
 from backoffice.accounts.models import User
@@ -21,6 +20,13 @@ from patients.identity_comparison import Agreement
 
 QUEUE_SORT: Final = Sort(("rank", "since", "order_id"))
 """Most urgent first; of the same urgency, the longest waiting first."""
+STATES: Final = {
+    "unsigned": IN_QUEUE & ~Q(seen=F("version")),
+    "seen": IN_QUEUE & Q(seen=F("version")),
+    "critical": OPEN_CRITICAL,
+    "signed": Q(version__lte=F("signed"), signed__gte=0),
+}
+"""Conditions for the states of results. `queue_counts` counts the first two."""
 MAX_ASSIGNED: Final = 2_000
 
 
@@ -45,24 +51,7 @@ def compact_tally(worth: int = counters.MIN_REDUNDANT_ROWS) -> None:
     counters.compact("orders_reviewtally", ("counted",), "delta", worth)
 
 
-def review_queue(filters: Mapping[str, Any], user: User) -> QuerySet[Review]:
-    """Return the queue, filtered by lab, patient, place (a value of `RANKS`) or assignee.
-
-    `critical` selects the open critical results instead, including signed ones.
-    """
-    rows = Review.objects.filter(OPEN_CRITICAL if filters.get("critical") else IN_QUEUE)
-    if filters.get("lab"):
-        rows = rows.filter(lab_slug=filters["lab"])
-    if filters.get("patient"):
-        rows = rows.filter(user=filters["patient"])
-    if filters.get("place"):
-        rows = rows.filter(_place_condition(filters["place"]))
-    if filters.get("mine"):
-        rows = rows.filter(Q(signer=user) | Q(pk__in=_assigned_order_ids(user)))
-    return rows
-
-
-def _place_condition(place: str) -> Q:
+def place_condition(place: str) -> Q:
     """Return the condition for a place.
 
     Results that are not interpreted, or that name somebody else, share the rank of abnormal ones.
@@ -80,7 +69,7 @@ def _place_condition(place: str) -> Q:
     return Q(rank=RANKS.index("abnormal")) & is_abnormal
 
 
-def _assigned_order_ids(user: User) -> list[UUID]:
+def assigned_order_ids(user: User) -> list[UUID]:
     """Return the ids of orders assigned to a user, either the order or its result."""
     assigned = Assignment.objects.filter(user=user, subject_type__in=["result", "order"])
     return [UUID(key) for key in assigned.values_list("subject_id", flat=True)[:MAX_ASSIGNED]]

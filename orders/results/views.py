@@ -47,7 +47,8 @@ from orders.results.quality import (
     quality_lines,
     recent_months,
 )
-from orders.results.queue import next_in_queue, review_queue
+from orders.results.queue import next_in_queue
+from orders.results.result_list import RESULT_LIST
 from patients.models import Demographics, Patient
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ def allow_document_frame(view: ViewFunction) -> ViewFunction:
 @allow_document_frame
 def first_of_queue(request: HttpRequest) -> HttpResponse:
     """Show the queue with its first report open."""
-    queue_data = queue_context(request, QueueFilters(request.GET))
+    queue_data = queue_context(request)
     if queue_data["items"]:
         return _page(request, queue_data["items"][0].review, queue_data=queue_data)
     context = {**queue_data, "undo": undoable_signature(request)}
@@ -112,7 +113,7 @@ def _page(
     queue_data: QueueContext | None = None,
     **bound_forms: forms.Form,
 ) -> HttpResponse:
-    queue_data = queue_data or queue_context(request, QueueFilters(request.GET))
+    queue_data = queue_data or queue_context(request)
     before, following = _neighbours(request, queue_data, review)
     record_view(request, "result", [review.pk], [review.user_id])
     others = [item.review for item in queue_data["items"] if item.review != review]
@@ -141,7 +142,7 @@ def _neighbours(
     before = reviews[place - 1] if place else None
     if place is not None and place + 1 < len(reviews):
         return before, reviews[place + 1]
-    rows = review_queue(queue_data["filters"].active_filters, staff_user(request))
+    rows = RESULT_LIST.rows(queue_data["filters"], staff_user(request))
     return before, next_in_queue(rows, review)
 
 
@@ -213,8 +214,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
         # Keep the input, but sign the version that the page now shows.
         rebound = SignForm({**request.POST.dict(), "version": review.version})
         return _page(request, review, 409, problem=error, sign_form=rebound)
-    filters = QueueFilters(request.GET)
-    following = next_in_queue(review_queue(filters.active_filters, user), review)
+    following = next_in_queue(RESULT_LIST.rows(QueueFilters(request.GET, user), user), review)
     return redirect(_address(request, following.pk if following else None, signed=signature.pk))
 
 

@@ -101,9 +101,9 @@ def tiles(user: User) -> tuple[list[Tile], list[Tile]]:
     if exceptions:
         causes = [counts_by_key[key] for key in CAUSES if key in counts_by_key]
         work = [
-            Tile("Exceptions", reverse("exceptions:queue"), _total(causes),
+            Tile("Exceptions", reverse("exceptions:list"), _total(causes),
                  vocabulary.NEEDS_ACTION),
-            Tile("Gone quiet", reverse("exceptions:group", args=[queue.QUIET]),
+            Tile("Gone quiet", _url("exceptions:list", {"group": queue.QUIET}),
                  counts_by_key[queue.QUIET], vocabulary.NEEDS_ACTION),
         ]  # fmt: skip
     if may(user, "results.view"):

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 ORDER_COUNT: Final = 150
 SHOWING_ROUTES: Final = {
     "api:orders", "api:patients", "api:results", "appointments:list", "appointments:sheet",
-    "audit:list", "audit:mine", "exceptions:card", "exceptions:queue", "finding:results",
+    "audit:list", "audit:mine", "exceptions:card", "exceptions:list", "finding:results",
     "of-patient:orders", "orders:cancel", "orders:detail", "orders:export", "orders:list",
     "orders:new", "patients:detail", "wearables:devices", "patients:export", "patients:insurance",
     "patients:list", "patients:viewers", "patients:viewers-sheet", "reviewing:queue",

@@ -256,7 +256,7 @@ def _appointments() -> Iterator[Case]:
 SINGLE_PAGES: Final = {
     "today": ("today:page", "today:hand-over"),
     "results queue": ("reviewing:queue",),
-    "exceptions": ("exceptions:queue",),
+    "exceptions": ("exceptions:list",),
     "appointments, otherwise": ("appointments:week", "appointments:sites", "appointments:sheet"),
     "labs": ("labs:list",),
 }
@@ -268,7 +268,7 @@ def _single(samples: Samples) -> Iterator[Case]:
     patient_page = reverse("patients:detail", args=[samples.patient.pk])
     yield Case("patient page", "patient", patient_page, empty_path=reverse("patients:list"))
     for group in EXCEPTION_GROUPS:
-        yield Case("exceptions", group, reverse("exceptions:group", args=[group]))
+        yield Case("exceptions", group, f"{reverse('exceptions:list')}?group={group}")
     for name, routes in SINGLE_PAGES.items():
         for route in routes:
             path = _path_or_empty(route)

@@ -60,6 +60,8 @@ SAMPLES: Final[dict[str, str]] = {
 _ORDER_VIEW: Final = "SELECT id FROM pages_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
 _PATIENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'patients'")
 _AUDIT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'audit'")
+_EXCEPTION_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'exceptions'")
+_RESULT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'results'")
 _RESULT_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
 _RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _EXCEPTION: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
@@ -78,6 +80,10 @@ ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
     ("audit:view-change", "key"): _AUDIT_VIEW,
     ("reviewing:version", "order_id"): _RESULT_VERSION.format("order_id"),
     ("reviewing:version", "number"): _RESULT_VERSION.format("number"),
+    ("exceptions:view", "key"): _EXCEPTION_VIEW,
+    ("exceptions:view-change", "key"): _EXCEPTION_VIEW,
+    ("results:view", "key"): _RESULT_VIEW,
+    ("results:view-change", "key"): _RESULT_VIEW,
     ("exceptions:card", "group"): "SELECT 'delivery'",
     ("exceptions:card", "order_id"): _EXCEPTION.format("id"),
     ("mfa_remove_webauthn", "pk"): "SELECT 1",
@@ -102,6 +108,8 @@ ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
 
 EXTRA_QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "orders:list": ("?search_input=nobody-at-all", "?bucket=needs-action"),
+    "exceptions:list": ("?group=put-off", "?group=lost&method=nothing-at-all"),
+    "results:list": ("?state=signed", "?place=normal"),
     "system:runs": ("?resource=orders",),
     "audit:list": ("?outcome=refused", "?record=nothing-at-all"),
 }

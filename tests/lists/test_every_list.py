@@ -16,15 +16,17 @@ from backoffice.audit.entry_list import AUDIT_LIST
 from backoffice.audit.models import AuditEntry
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.models import SavedView
-from orders.models import Order
+from orders.exceptions.exception_list import EXCEPTION_LIST
+from orders.models import Order, Review
 from orders.order_list.definition import ORDER_LIST
+from orders.results.result_list import RESULT_LIST
 from patients.models import Patient
 from patients.patient_list import PATIENTS
 from tests.api.rows import order, patient, staff
 
 pytestmark = pytest.mark.django_db
 
-LISTS: Final = (AUDIT_LIST, ORDER_LIST, PATIENTS)
+LISTS: Final = (AUDIT_LIST, EXCEPTION_LIST, ORDER_LIST, PATIENTS, RESULT_LIST)
 NOBODY: Any = AnonymousUser()
 SORTS: Final = [
     (each, sort, direction)
@@ -52,6 +54,26 @@ def rows() -> None:
     )
     Order.objects.bulk_create(
         order(n, patient_name=f"ada{n % 4}", quiet_at=None if n % 2 else order(n).created_at)
+        for n in range(ROWS)
+    )
+    Order.objects.bulk_create(
+        order(
+            ROWS + n,
+            patient_name=f"ada{n % 4}",
+            low_level_status="lost",
+            bucket="needs-action",
+            quiet_at=order(n % 50).created_at,
+        )
+        for n in range(ROWS)
+    )
+    Review.objects.bulk_create(
+        Review(
+            order_id=order(n).pk,
+            version=1,
+            rank=n % 7,
+            since=order(n % 50).created_at,
+            signed=n % 2,
+        )
         for n in range(ROWS)
     )
     AuditEntry.objects.bulk_create(

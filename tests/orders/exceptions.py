@@ -60,8 +60,7 @@ def create_order(n: int, low: str = "lost", days_over: float = 3, **values: Any)
 
 
 def keys_in_group(group: str) -> list[UUID]:
-    rows = queue.group_page(group, timezone.now()).rows
-    return [row.order_id if isinstance(row, Handling) else row.pk for row in rows]
+    return [row.pk for row in queue.group_page(group, timezone.now()).rows]
 
 
 def count_groups(role: str = "lab coordinator") -> dict[str, int]:

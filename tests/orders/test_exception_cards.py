@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 def test_viewing_cards_changes_nothing(client: Client, coordinator: User) -> None:
     row = create_order(1)
-    for path in ("", "lost/", f"lost/{row.pk}/", f"quiet/{row.pk}/"):
+    for path in ("", "?group=lost", f"lost/{row.pk}/", f"quiet/{row.pk}/"):
         assert client.get(f"/exceptions/{path}").status_code == 200
     client.post(f"/exceptions/lost/{row.pk}/check/")
     client.post(f"/exceptions/lost/{row.pk}/take/")

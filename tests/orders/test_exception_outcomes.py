@@ -90,7 +90,7 @@ def test_snooze_uses_time_zone_of_patient(client: Client, coordinator: User) -> 
     handling = Handling.objects.get()
     assert handling.until == datetime(day.year, day.month, day.day, 7, 30, tzinfo=PHOENIX)
     assert Contact.objects.get().outcome == "snoozed"
-    page = client.get("/exceptions/put-off/").content.decode()
+    page = client.get("/exceptions/?group=put-off").content.decode()
     assert "Maria1" in page and count_groups() == {"put-off": 1}
     card_text = client.get(f"/exceptions/lost/{row.pk}/").content.decode()
     assert "Not in the queue" in card_text and "07:30 MST" in card_text
@@ -167,7 +167,9 @@ def test_taken_card_rejects_outcomes_of_others(client: Client, coordinator: User
     ben = staff("front desk", "ben")
     other.force_login(ben)
     other.post(f"/exceptions/lost/{row.pk}/take/")
-    assert "ben</strong> is on this" in client.get("/exceptions/lost/").content.decode()
+    shown = client.get("/exceptions/", {"group": "lost"}).context["rows"]
+    assert [row.holder and row.holder.user for row in shown] == [ben, None]
+    assert "ben</strong> is on this" in client.get(f"/exceptions/lost/{free.pk}/").content.decode()
     taken_page = client.post(f"/exceptions/lost/{row.pk}/take/", follow=True).content.decode()
     assert "ben took this" in taken_page
     answer = send_outcome(client, row, "spoke")

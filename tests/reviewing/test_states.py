@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,9 @@ from orders.models import (
 from orders.models.review import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
 from orders.results import open_criticals, result_badges, unsigned_count
 from orders.results.critical_calls import acknowledge, record_call
-from orders.results.queue import compact_tally, queue_counts, review_queue, sort_queue
+from orders.results.forms import QueueFilters
+from orders.results.queue import compact_tally, queue_counts, sort_queue
+from orders.results.result_list import RESULT_LIST
 from orders.results.sign_off import (
     AlreadySigned,
     CannotSign,
@@ -82,13 +85,17 @@ def test_same_result_again_makes_no_version(anna: User) -> None:
     assert ResultVersion.objects.count() == 1 and not review().in_queue
 
 
+def review_queue(user: User, **filters: str) -> QuerySet[Review]:
+    return RESULT_LIST.rows(QueueFilters(filters, user), user)
+
+
 def test_changed_value_reopens_a_signed_result_as_corrected(anna: User) -> None:
     row = make_order(1)
     receive_result(row.pk, NORMAL)
     sign(row.pk, 1, anna)
     receive_result(row.pk, ("Sodium", "4.2", "normal"))
     assert (review().place, review().version, review().signed) == ("corrected", 2, 1)
-    assert list(review_queue({"mine": True}, anna)) == [review()]
+    assert list(review_queue(anna, mine="on")) == [review()]
 
 
 def test_correction_without_changed_value_reopens_a_result(anna: User) -> None:
@@ -217,7 +224,7 @@ def test_queue_sorts_by_urgency(anna: User) -> None:
     receive_result(make_order(7).pk, NORMAL, interpretation=None)
     receive_result(make_order(8).pk, NORMAL, status="partial")
     sign(uid("order", 8), 1, anna)
-    places = [row.place for row in sort_queue(review_queue({}, anna))]
+    places = [row.place for row in sort_queue(review_queue(anna))]
     assert {*places[1:3]} == {"abnormal", "unknown"}, "of one rank, whichever waited longer first"
     assert places[:1] + places[3:] == [
         *("critical", "corrected", "normal", "normal", "partial", "seen")
@@ -348,12 +355,12 @@ def test_no_sequence_of_actions_loses_a_result(
             except (CannotSign, Review.DoesNotExist):
                 pass
             must_wait, is_open = expected(row.pk)
-            assert review_queue({}, anna).filter(pk=row.pk).exists() == must_wait
+            assert review_queue(anna).filter(pk=row.pk).exists() == must_wait
             assert open_criticals().filter(pk=row.pk).exists() == is_open
             badges = result_badges(User.objects.get(pk=anna.pk))
             assert badges.criticals == is_open
             assert badges.unsigned == queue_counts()[0]
-            assert sum(queue_counts()) == review_queue({}, anna).count()
+            assert sum(queue_counts()) == review_queue(anna).count()
             signed = Signature.objects.filter(kind=SIGNED, undone=None)
             for one in signed:
                 version = ResultVersion.objects.get(order_id=row.pk, number=one.version)

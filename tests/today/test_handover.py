@@ -141,7 +141,7 @@ def test_sheet_counts_exceptions_and_lists_the_oldest(
         ("draw", 1, None, [uid("order", 20)]),
     ]
     page = client.get(ADDRESS, {"whose": "all"}).content.decode()
-    assert 'href="/exceptions/lost/"' in page and "Ada15 Testperson" in page
+    assert 'href="/exceptions/?group=lost"' in page and "Ada15 Testperson" in page
     assert "Ada11 Testperson" not in page
     entry = AuditEntry.objects.filter(action="print").latest("at")
     assert str(keys[4]) in entry.object_ids and uid("patient", 15) in entry.patient_ids

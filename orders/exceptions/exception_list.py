@@ -1,0 +1,272 @@
+"""The list of exceptions: one group at a time, its columns and its download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import QuerySet, Value
+from django.http import QueryDict
+from django.urls import reverse
+
+from backoffice.core import vocabulary
+from backoffice.core.urls import record_url
+from backoffice.pages.lists.definition import Column, ExportCell, ListPage
+from backoffice.pages.paging.counts import Count
+from backoffice.pages.paging.filtered_page import count_and_page
+from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
+from backoffice.team.models import Assignment
+from backoffice.team.queries import assignments_by_subject
+from labs.models import Lab
+from orders.exceptions import queue
+from orders.exceptions.cards import OUTCOME_LABELS
+from orders.exceptions.forms import ExceptionFilters
+from orders.exceptions.queue import CRITICAL
+from orders.models import Handling, Order, Review
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionRow:
+    """One order of a group, with its last handling and its assignee. `mine`: that is the user."""
+
+    group: str
+    order: Order
+    since: datetime | None
+    """The time of the last change of its status, or the receipt of the critical result."""
+    last: Handling | None
+    holder: Assignment | None
+    mine: bool
+    lab_name: str
+    is_first: bool = False
+
+    @property
+    def url(self) -> str:
+        """The URL of its card, or of its report if the result is critical."""
+        if self.group == CRITICAL:
+            return record_url("reviewing:report", self.order.pk)
+        return reverse("exceptions:card", args=[self.group, self.order.pk])
+
+
+def exception_rows(rows: Sequence[Any], user: Any) -> list[ExceptionRow]:
+    """Return rows of `queue.group_rows` with their related data: at most four queries."""
+    ids = [row.pk for row in rows]
+    reviews = {row.pk: row for row in rows if isinstance(row, Review)}
+    orders = {row.pk: _order_of(row) for row in rows if row.pk not in reviews}
+    if reviews:
+        orders = Order.objects.only(*queue.ROW_COLUMNS).in_bulk(ids)
+    last = queue.handlings_by_order(ids)
+    holders = assignments_by_subject("order", ids)
+    labs = Lab.names()
+    found: list[ExceptionRow] = []
+    for row in rows:
+        # An announced critical result may come before its order.
+        if (order := orders.get(row.pk)) is None:
+            continue
+        holder = holders.get(str(order.pk))
+        found.append(
+            ExceptionRow(
+                row.group,
+                order,
+                row.since if isinstance(row, Review) else order.last_event_at,
+                last.get(order.pk),
+                holder,
+                holder is not None and holder.user_id == user.pk,
+                labs.get(order.lab_slug or "", order.lab_slug or ""),
+                is_first=not found,
+            )
+        )
+    return found
+
+
+def _order_of(row: Any) -> Any:
+    return row.order if isinstance(row, Handling) else row
+
+
+def _order_value(name: str) -> Callable[[ExceptionRow], object]:
+    """Return a function that reads an attribute of the order of a row."""
+    return lambda row: getattr(row.order, name)
+
+
+def _status_label(row: ExceptionRow) -> str:
+    order = row.order
+    return vocabulary.order_term(order.low_level_status, order.method, (), order.bucket).label
+
+
+def _detail_label(row: ExceptionRow) -> str:
+    return vocabulary.term("order.status_detail", row.order.status_detail).label
+
+
+def _method_label(row: ExceptionRow) -> str:
+    return vocabulary.term("order.method", row.order.method).label
+
+
+def _outcome_label(row: ExceptionRow) -> str:
+    return OUTCOME_LABELS.get(row.last.outcome, row.last.outcome) if row.last else ""
+
+
+COLUMNS: Final = (
+    Column(
+        "patient",
+        "Patient",
+        (
+            ExportCell("Order", _order_value("pk")),
+            ExportCell("First name", _order_value("patient_first_name")),
+            ExportCell("Last name", _order_value("patient_last_name")),
+        ),
+        sort="patient",
+        macro="patient",
+    ),
+    Column(
+        "status",
+        "What happened",
+        (ExportCell("Status", _status_label), ExportCell("Status detail", _detail_label)),
+        macro="status",
+    ),
+    Column(
+        "since",
+        "Since",
+        (ExportCell("Since", lambda row: row.since, is_timestamp=True),),
+        sort="waiting",
+        macro="since",
+        cell_css="nowrap",
+    ),
+    Column(
+        "overdue",
+        "Overdue",
+        (ExportCell("Due", _order_value("quiet_at"), is_timestamp=True),),
+        sort="overdue",
+        macro="overdue",
+        cell_css="nowrap",
+    ),
+    Column(
+        "outcome",
+        "Last outcome",
+        (
+            ExportCell("Last outcome", _outcome_label),
+            ExportCell(
+                "Outcome recorded", lambda row: row.last.at if row.last else None, is_timestamp=True
+            ),
+            ExportCell(
+                "Outcome recorded by", lambda row: row.last.by.get_full_name() if row.last else ""
+            ),
+        ),
+        macro="outcome",
+    ),
+    Column(
+        "due",
+        "Comes back",
+        (
+            ExportCell(
+                "Comes back", lambda row: row.last.until if row.last else None, is_timestamp=True
+            ),
+        ),
+        sort="due",
+        macro="due",
+        cell_css="nowrap",
+    ),
+    Column(
+        "assigned",
+        "Assigned to",
+        (
+            ExportCell(
+                "Assigned to", lambda row: row.holder.user.get_full_name() if row.holder else ""
+            ),
+        ),
+        macro="assigned",
+        cell_css="nowrap",
+    ),
+    Column(
+        "test",
+        "Test",
+        (
+            ExportCell("Test", _order_value("lab_test_name")),
+            ExportCell("Method", _method_label),
+        ),
+        shown=False,
+        macro="test",
+    ),
+    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), shown=False, macro="lab"),
+    Column(
+        "ordered",
+        "Ordered",
+        (ExportCell("Ordered", _order_value("created_at"), is_timestamp=True),),
+        sort="ordered",
+        shown=False,
+        macro="ordered",
+        cell_css="nowrap",
+    ),
+    Column(
+        "changed",
+        "Changed",
+        (ExportCell("Changed", _order_value("updated_at"), is_timestamp=True),),
+        sort="changed",
+        shown=False,
+        macro="changed",
+        cell_css="nowrap",
+    ),
+    Column("order", "Order", (), shown=False, macro="order_id"),
+)
+
+
+class ExceptionList(ListPage):
+    """The rows of the open group: orders, snoozed orders or critical results."""
+
+    name = "exceptions"
+    title = "Exceptions"
+    template = "exceptions/list.html"
+    subject = "exception"
+    nouns = ("exception", "exceptions")
+    needs = ("exceptions.work", "orders.view", "patients.view")
+    columns = COLUMNS
+    row_macros = "exceptions/exception_rows.html"
+
+    def form(self, data: QueryDict, user: Any) -> ExceptionFilters:
+        return ExceptionFilters(data, user)
+
+    def visible_rows(self, user: Any) -> QuerySet[Order]:
+        return Order.objects.only(*queue.ROW_COLUMNS).annotate(group=Value(""))
+
+    def rows(self, form: Any, user: Any) -> QuerySet[Any]:
+        """Return the rows of the open group. Each has the id of its order as `pk`."""
+        rows, condition = queue.group_rows(form.open_group.key, form.now), form.order_condition
+        if not condition:
+            return rows
+        if rows.model is Order:
+            return rows.filter(condition)
+        return rows.filter(pk__in=Order.objects.filter(condition).values("pk"))
+
+    def count_and_page(
+        self, form: Any, user: Any, size: int, place: PagePosition, number: int | None = None
+    ) -> tuple[Count, Page[Any]]:
+        all_rows = queue.group_rows(form.open_group.key, form.now)
+        return count_and_page(
+            self.rows(form, user), all_rows, self.sort_for(form), size, place, number
+        )
+
+    def page(self, rows: QuerySet[Any], form: Any, size: int, place: PagePosition) -> Page[Any]:
+        """Return a page of the open group, or of `visible_rows`, which have other columns."""
+        if rows.model is self.rows(form, form.user).model:
+            return super().page(rows, form, size, place)
+        return fetch_page(rows, Sort(queue.SORTS["overdue"]), size=size, **place)
+
+    def with_related(self, rows: list[Any], user: Any) -> list[Any]:
+        return exception_rows(rows, user)
+
+    def page_context(self, form: Any, user: Any) -> dict[str, Any]:
+        """Return the groups as tabs, and the items of the open one that are not orders."""
+        return {
+            "groups": form.groups,
+            "group": form.open_group,
+            "has_waiting": form.has_waiting,
+            "other_items": queue.other_items(form.open_group.key, user),
+        }
+
+    def patient_id_of(self, row: Any) -> UUID | None:
+        patient_id: UUID | None = _order_of(row).user_id
+        return patient_id
+
+
+EXCEPTION_LIST: Final = ExceptionList()
