@@ -2,13 +2,15 @@
 
 from django.urls import path
 
+from backoffice.pages.lists.urls import list_urls
 from orders.appointment_list import views
+from orders.appointment_list.definition import APPOINTMENT_LIST
 
 app_name = "appointments"
 
 urlpatterns = [
     path("", views.appointments, name="list"),
-    path("export/", views.export, name="export"),
+    *list_urls(APPOINTMENT_LIST),
     path("week/", views.week, name="week"),
     path("sites/", views.sites, name="sites"),
     path("sheet/", views.sheet, name="sheet"),

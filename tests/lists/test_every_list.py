@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -17,15 +17,17 @@ from backoffice.audit.entry_list import AUDIT_LIST
 from backoffice.audit.models import AuditEntry
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.models import SavedView
-from orders.models import Order
+from orders.appointment_list.definition import APPOINTMENT_LIST
+from orders.appointment_list.unbooked_list import UNBOOKED_LIST
+from orders.models import Appointment, Order
 from orders.order_list.definition import ORDER_LIST
 from patients.models import Patient
 from patients.patient_list import PATIENTS
-from tests.api.rows import order, patient, staff
+from tests.api.rows import envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
 
-LISTS: Final = (AUDIT_LIST, ORDER_LIST, PATIENTS)
+LISTS: Final = (APPOINTMENT_LIST, AUDIT_LIST, ORDER_LIST, PATIENTS, UNBOOKED_LIST)
 NOBODY: Any = AnonymousUser()
 SORTS: Final = [
     (each, sort, direction)
@@ -53,6 +55,24 @@ def rows() -> None:
     )
     Order.objects.bulk_create(
         order(n, patient_name=f"ada{n % 4}", quiet_at=None if n % 2 else order(n).created_at)
+        for n in range(ROWS)
+    )
+    # These orders wait for a visit.
+    home = {"method": "at_home_phlebotomy", "low_level_status": "requisition_created"}
+    Order.objects.bulk_create(order(n, **home) for n in range(ROWS, 2 * ROWS))
+    tomorrow = datetime.now(UTC).replace(hour=12) + timedelta(days=1)
+    Appointment.objects.bulk_create(
+        Appointment(
+            id=uid("appointment", n),
+            user_id=uid("patient", n),
+            order_id=uid("order", n),
+            type="phlebotomy",
+            status="confirmed",
+            start_at=tomorrow + timedelta(days=n % 40),
+            draw_day=(tomorrow + timedelta(days=n % 40)).date(),
+            iana_timezone="UTC",
+            **envelope(),
+        )
         for n in range(ROWS)
     )
     AuditEntry.objects.bulk_create(
