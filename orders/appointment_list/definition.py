@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -111,6 +111,7 @@ class AppointmentRowContext:
     """What the rows of visits show to a user."""
 
     user: Any
+    today: date
 
     def actions(self, row: AppointmentRow) -> dict[str, Any]:
         return row_actions(row, self.user)
@@ -142,7 +143,7 @@ class AppointmentList(ListPage):
         return appointment_rows(rows, by_name=may(user, "patients.view"))
 
     def row_context(self, user: Any, column_keys: Set[str]) -> AppointmentRowContext:
-        return AppointmentRowContext(user)
+        return AppointmentRowContext(user, timezone.localdate())
 
     def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
         assert isinstance(form, AppointmentListFilters)
