@@ -28,6 +28,7 @@ urlpatterns = [
     path("exceptions/", include("orders.exceptions.urls")),
     path("unmatched/", include("orders.unmatched.urls")),
     path("appointments/", include("orders.appointment_list.urls")),
+    path("appointments/unbooked/", include("orders.appointment_list.unbooked_urls")),
     path("patients/", include("orders.patient_tabs.urls")),
     path("patients/", include("patients.urls")),
     path("labs/", include("labs.urls")),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from backoffice.accounts.access import may
@@ -20,16 +19,12 @@ from backoffice.core.urls import record_url
 from backoffice.mirror.models import AS_RECEIVED
 from labs.models import Lab
 from orders.appointment_list.display_times import AppointmentClocks, appointment_clocks
-from orders.appointment_list.forms import ENDED_STATUSES, AppointmentFilters, order_methods
+from orders.appointment_list.forms import AppointmentFilters
+from orders.appointment_list.tabs import appointments_of_day
 from orders.models import Appointment, Order
-from orders.models.order import BOOKABLE_STATUSES, CANCELED_STATUSES
+from orders.models.order import CANCELED_STATUSES
 from orders.rules import appointment_rules
 
-_ORDER_COLUMNS: Final = (
-    *("id", "user_id", "created_at", "last_event_at", "low_level_status", "bucket", "method"),
-    *("lab_test_name", "patient_first_name", "patient_last_name", "patient_name", "patient_dob"),
-    "priority",
-)
 _VISIT_ORDER_COLUMNS: Final = (
     *("low_level_status", "lab_test_name"),
     *("patient_first_name", "patient_last_name", "patient_dob"),
@@ -43,7 +38,6 @@ DEFERRED_ON_DAY_PAGES: Final = (
     *("as_of", "order_transaction_id", "end_at", "zip_code", "lng", "lat"),
 )
 """Columns of an appointment that the pages by day do not show."""
-CALLED_OFF: Final = "appointment_cancelled"
 
 
 @dataclass(slots=True)
@@ -55,6 +49,8 @@ class AppointmentRow:
     name: str
     born: date | None
     clocks: AppointmentClocks | None
+    by_name: bool
+    """Whether the user may see who the patient is."""
 
     @property
     def day(self) -> date | None:
@@ -65,6 +61,18 @@ class AppointmentRow:
     def has_two_clocks(self) -> bool:
         """Whether the local times of the draw and of the staff member differ at the start."""
         return self.clocks is not None and self.clocks.are_different
+
+    @property
+    def site(self) -> str:
+        """The number of the service center."""
+        return "" if self.is_at_home else str(self.appointment.provider_id)
+
+    @property
+    def place(self) -> str:
+        """The town of the visit. At home, it is the patient's."""
+        if self.is_at_home and not self.by_name:
+            return ""
+        return ", ".join(filter(None, (self.appointment.city, self.appointment.state)))
 
     @property
     def has_status_mismatch(self) -> bool:
@@ -95,9 +103,19 @@ class UnbookedOrder:
 
     order: Order
     last_appointment: Appointment | None
+    by_name: bool
+    """Whether the user may see who the patient is."""
+
+    @property
+    def last_start(self) -> datetime | None:
+        return self.last_appointment.start_at if self.last_appointment else None
+
+    @property
+    def last_provider(self) -> str:
+        return self.last_appointment.provider if self.last_appointment else ""
 
 
-def appointment_rows(rows: Iterable[Appointment]) -> list[AppointmentRow]:
+def appointment_rows(rows: Iterable[Appointment], *, by_name: bool) -> list[AppointmentRow]:
     """Return rows with their patients and orders: two queries, whatever their number."""
     appointments = list(rows)
     orders: Mapping[UUID | None, Order] = by_key(
@@ -108,53 +126,36 @@ def appointment_rows(rows: Iterable[Appointment]) -> list[AppointmentRow]:
         people = {key: (name, born) for key, name, born in db_cursor.fetchall()}
     own_zone = timezone.get_current_timezone()
     return [
-        _appointment_row(row, orders.get(row.order_id), people.get(row.user_id), own_zone)
+        _appointment_row(row, orders.get(row.order_id), people.get(row.user_id), own_zone, by_name)
         for row in appointments
     ]
 
 
-def orders_to_book(types: Iterable[str]) -> QuerySet[Order]:
-    """Return orders with complete paperwork and no booked visit.
-
-    Without `types`, these are orders of the methods that the clinic books (`BOOKED_METHODS`). Most
-    patients may walk in without a booking.
-    """
-    methods = order_methods(list(types)) or settings.BOOKED_METHODS
-    rows = Order.objects.filter(low_level_status__in=BOOKABLE_STATUSES, method__in=methods)
-    return _without_appointment(rows)
-
-
-def orders_to_rebook() -> QuerySet[Order]:
-    """Return orders whose visit was canceled and which have no other visit."""
-    return _without_appointment(Order.objects.filter(low_level_status=CALLED_OFF))
-
-
-def unbooked_orders(rows: Iterable[Order]) -> list[UnbookedOrder]:
+def unbooked_orders(rows: Iterable[Order], *, by_name: bool) -> list[UnbookedOrder]:
     """Return the orders with the last appointment of each: one query."""
     orders = list(rows)
     last: dict[UUID | None, Appointment] = {}
     visits = Appointment.objects.filter(order_id__in=[order.pk for order in orders])
     for visit in visits.defer("record", "content_hash").order_by("as_of", "pk"):
         last[visit.order_id] = visit
-    return [UnbookedOrder(order, last.get(order.pk)) for order in orders]
+    return [UnbookedOrder(order, last.get(order.pk), by_name) for order in orders]
 
 
-def group_by_site(rows: Iterable[AppointmentRow], *, by_name: bool) -> list[AppointmentSite]:
+def group_by_site(rows: Iterable[AppointmentRow]) -> list[AppointmentSite]:
     """Group the visits of a day by site, service centers first, each in order of time.
 
-    Without `by_name`, home visits are not grouped by town.
+    Home visits are not grouped by town for users who may not see it.
     """
     names = Lab.names()
     sites: dict[tuple[Any, ...], AppointmentSite] = {}
     for visit in rows:
         row = visit.appointment
-        place = ", ".join(part for part in (row.city, row.state) if part)
         if visit.is_at_home:
-            key: tuple[Any, ...] = (True, place if by_name else "", row.provider)
-            new = AppointmentSite("At home", row.provider, "", place if by_name else "", True)
+            key: tuple[Any, ...] = (True, visit.place, row.provider)
+            new = AppointmentSite("At home", row.provider, "", visit.place, True)
         else:
             key = (False, row.state, row.city, row.provider, row.provider_id, row.first_line)
-            street = ", ".join(part for part in (row.first_line, place) if part)
+            street = ", ".join(part for part in (row.first_line, visit.place) if part)
             name = names.get(row.provider, row.provider)
             new = AppointmentSite(name, row.provider, row.provider_id, street, False)
         sites.setdefault(key, new).visits.append(visit)
@@ -190,14 +191,12 @@ def row_actions(visit: AppointmentRow, user: User) -> dict[str, Any]:
     }
 
 
-def _without_appointment(rows: QuerySet[Order]) -> QuerySet[Order]:
-    standing = Appointment.objects.filter(order_id=OuterRef("pk"), superseded_at=None)
-    standing = standing.exclude(status__in=ENDED_STATUSES).exclude(event_status__in=ENDED_STATUSES)
-    return rows.filter(~Exists(standing), missing_since=None).only(*_ORDER_COLUMNS)
-
-
 def _appointment_row(
-    row: Appointment, order: Order | None, person: tuple[str, date | None] | None, own_zone: tzinfo
+    row: Appointment,
+    order: Order | None,
+    person: tuple[str, date | None] | None,
+    own_zone: tzinfo,
+    by_name: bool,
 ) -> AppointmentRow:
     name, born = person or ("", None)
     if person is None and order is not None:
@@ -209,6 +208,7 @@ def _appointment_row(
         name=name.strip(),
         born=born,
         clocks=appointment_clocks(row.start_at, row.visit_zone, own_zone) if row.start_at else None,
+        by_name=by_name,
     )
 
 
@@ -227,7 +227,8 @@ def week_appointments(
 ) -> list[Appointment]:
     """Return at most `most` visits of each day: one query."""
     each = [
-        form.rows_of_day(rows, day).order_by("start_at", "id").values("pk")[:most] for day in days
+        appointments_of_day(rows, form, day).order_by("start_at", "id").values("pk")[:most]
+        for day in days
     ]
     keys = each[0].union(*each[1:], all=True)
     appointments = Appointment.objects.filter(pk__in=keys).defer(*DEFERRED_ON_DAY_PAGES)

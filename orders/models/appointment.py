@@ -97,6 +97,12 @@ class Appointment(MirrorModel):
                 condition=Q(superseded_at=None),
                 name="appointment_of_provider",
             ),
+            # Reader: the filter by site.
+            models.Index(
+                fields=["provider_id", "draw_day", "start_at", "id"],
+                condition=Q(superseded_at=None, type="patient_service_center"),
+                name="appointment_of_site",
+            ),
             # Reader: the filter by status; some are rare.
             models.Index(
                 fields=["status", "draw_day", "start_at", "id"],

@@ -23,10 +23,9 @@ from backoffice.core import vocabulary
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
 from labs.reports.models import WAITING_FOR_STAFF, Report
-from orders.appointment_list.forms import tab_appointments
-from orders.appointment_list.rows import orders_to_book
+from orders.appointment_list.tabs import appointments_of_tab, orders_to_book
 from orders.exceptions import queue
-from orders.models import UnmatchedResult
+from orders.models import Appointment, UnmatchedResult
 from orders.results import open_criticals, unsigned_count
 from orders.today.counts import order_counts
 
@@ -63,7 +62,7 @@ class _TileKind:
 
 
 _TILE_KINDS: Final = (
-    _TileKind("Ready to book", "appointments:list", {"show": "book"}, vocabulary.WITH_PATIENT,
+    _TileKind("Ready to book", "unbooked:list", {"show": "book"}, vocabulary.WITH_PATIENT,
           ("appointments.view", "orders.view"), lambda: orders_to_book(())),
     _TileKind("Requested, no time yet", "appointments:list", {"show": "requested"},
           vocabulary.PREPARING, ("appointments.view",)),
@@ -87,8 +86,9 @@ def tiles(user: User) -> tuple[list[Tile], list[Tile]]:
     exceptions = may(user, "exceptions.work", "orders.view", "patients.view")
     labels = frozenset(kind.label for kind in kinds)
     keys, parts, values = _static_counts(labels, queue.queue_rights(user) if exceptions else None)
+    all_visits = Appointment.objects.filter(superseded_at=None)
     visits = {
-        kind.label: tab_appointments(kind.query["show"], now, by_name=may(user, "patients.view"))
+        kind.label: appointments_of_tab(all_visits, kind.query["show"], now)
         for kind in kinds
         if kind.rows is None
     }

@@ -264,7 +264,7 @@ def test_page_shows_the_local_times(client: Client, name: str) -> None:
             ]
             query = {"show": show, "start_date": str(day), "end_date": str(day)}
             answer = client.get("/appointments/", query)
-            shown = {row.appointment.pk for row in answer.context["visits"]}
+            shown = {row.appointment.pk for row in answer.context["rows"]}
             assert shown == {uid("visit", n) for n, _ in wanted}
             for _, wall in wanted:
                 words = f"<strong>{wall.time}</strong> {wall.letters}</time>"

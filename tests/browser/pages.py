@@ -62,6 +62,8 @@ _PATIENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'patients'")
 _AUDIT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'audit'")
 _EXCEPTION_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'exceptions'")
 _RESULT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'results'")
+_APPOINTMENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'appointments'")
+_UNBOOKED_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'unbooked'")
 _RESULT_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
 _RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _EXCEPTION: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
@@ -78,6 +80,10 @@ ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
     " WHERE NOT is_missing ORDER BY slug LIMIT 1",
     ("audit:view", "key"): _AUDIT_VIEW,
     ("audit:view-change", "key"): _AUDIT_VIEW,
+    ("appointments:view", "key"): _APPOINTMENT_VIEW,
+    ("appointments:view-change", "key"): _APPOINTMENT_VIEW,
+    ("unbooked:view", "key"): _UNBOOKED_VIEW,
+    ("unbooked:view-change", "key"): _UNBOOKED_VIEW,
     ("reviewing:version", "order_id"): _RESULT_VERSION.format("order_id"),
     ("reviewing:version", "number"): _RESULT_VERSION.format("number"),
     ("exceptions:view", "key"): _EXCEPTION_VIEW,
@@ -110,6 +116,8 @@ EXTRA_QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "orders:list": ("?search_input=nobody-at-all", "?bucket=needs-action"),
     "exceptions:list": ("?group=put-off", "?group=lost&method=nothing-at-all"),
     "results:list": ("?state=signed", "?place=normal"),
+    "appointments:list": ("?show=past", "?show=requested"),
+    "unbooked:list": ("?show=rebook",),
     "system:runs": ("?resource=orders",),
     "audit:list": ("?outcome=refused", "?record=nothing-at-all"),
 }

@@ -147,7 +147,8 @@ def _create_list_views(by: User) -> None:
 
     from backoffice.pages.models import BulkRun, SavedView
 
-    for listing in ("orders", "patients", "audit", "exceptions", "results"):
+    listings = ("orders", "patients", "audit", "exceptions", "results", "appointments", "unbooked")
+    for listing in listings:
         SavedView.objects.create(listing=listing, name="Made up", owner=by, shared=True)
     BulkRun.objects.create(
         listing="orders",

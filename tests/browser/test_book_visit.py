@@ -57,7 +57,7 @@ def test_first_visit_is_booked_within_interaction_budget(
     page.open(f"{office.url}/appointments/")
     began = time.monotonic()
     page.click('.tabs a[href*="show=book"]')  # 1
-    page.wait_for_text("What we book")
+    page.wait_for_text("Last visit")
     if kind == "center":  # Patients may walk in, so these have a tab of their own.
         page.click_text("Service centre")  # 2
         page.wait_for_text("may walk in")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -16,17 +16,22 @@ from backoffice.audit.entry_list import AUDIT_LIST
 from backoffice.audit.models import AuditEntry
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.models import SavedView
+from orders.appointment_list.definition import APPOINTMENT_LIST
+from orders.appointment_list.unbooked_list import UNBOOKED_LIST
 from orders.exceptions.exception_list import EXCEPTION_LIST
-from orders.models import Order, Review
+from orders.models import Appointment, Order, Review
 from orders.order_list.definition import ORDER_LIST
 from orders.results.result_list import RESULT_LIST
 from patients.models import Patient
 from patients.patient_list import PATIENTS
-from tests.api.rows import order, patient, staff
+from tests.api.rows import envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
 
-LISTS: Final = (AUDIT_LIST, EXCEPTION_LIST, ORDER_LIST, PATIENTS, RESULT_LIST)
+LISTS: Final = (
+    *(APPOINTMENT_LIST, AUDIT_LIST, EXCEPTION_LIST, ORDER_LIST, PATIENTS, RESULT_LIST),
+    *(UNBOOKED_LIST,),
+)
 NOBODY: Any = AnonymousUser()
 SORTS: Final = [
     (each, sort, direction)
@@ -73,6 +78,24 @@ def rows() -> None:
             rank=n % 7,
             since=order(n % 50).created_at,
             signed=n % 2,
+        )
+        for n in range(ROWS)
+    )
+    # These orders wait for a visit.
+    home = {"method": "at_home_phlebotomy", "low_level_status": "requisition_created"}
+    Order.objects.bulk_create(order(n, **home) for n in range(ROWS, 2 * ROWS))
+    tomorrow = datetime.now(UTC).replace(hour=12) + timedelta(days=1)
+    Appointment.objects.bulk_create(
+        Appointment(
+            id=uid("appointment", n),
+            user_id=uid("patient", n),
+            order_id=uid("order", n),
+            type="phlebotomy",
+            status="confirmed",
+            start_at=tomorrow + timedelta(days=n % 40),
+            draw_day=(tomorrow + timedelta(days=n % 40)).date(),
+            iana_timezone="UTC",
+            **envelope(),
         )
         for n in range(ROWS)
     )

@@ -11,6 +11,8 @@ from backoffice.audit.entry_list import AUDIT_LIST
 from backoffice.pages.jinja import cell_macros, url
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.macros import render_macro
+from orders.appointment_list.definition import APPOINTMENT_LIST
+from orders.appointment_list.unbooked_list import UNBOOKED_LIST
 from orders.exceptions.exception_list import EXCEPTION_LIST
 from orders.order_list.definition import ORDER_LIST
 from orders.results.result_list import RESULT_LIST
@@ -37,7 +39,16 @@ def test_url_of_page_record_and_other_route() -> None:
 
 
 @pytest.mark.parametrize(
-    "list_page", [AUDIT_LIST, EXCEPTION_LIST, ORDER_LIST, PATIENTS, RESULT_LIST]
+    "list_page",
+    [
+        APPOINTMENT_LIST,
+        AUDIT_LIST,
+        EXCEPTION_LIST,
+        ORDER_LIST,
+        PATIENTS,
+        RESULT_LIST,
+        UNBOOKED_LIST,
+    ],
 )
 def test_every_column_has_a_macro(list_page: ListPage) -> None:
     macros = ENVIRONMENT.get_template(list_page.row_macros).module

@@ -78,7 +78,7 @@ class ListContext:
     has_stale_counts: bool
     """Whether counts on the tabs are missing or old. Then the page requests new ones."""
     clear_url: str
-    """URL of the list without filters."""
+    """URL of the list without filters, in the same tab if a filter is active."""
     query: str
     """The active filters, tab and sort as a query string."""
     current_query: str
@@ -121,7 +121,7 @@ class ListContext:
             views=saved,
             tabs=[],
             has_stale_counts=False,
-            clear_url=f"{list_page.url()}?view={NO_VIEW}" if opened else list_page.url(),
+            clear_url=_clear_url(list_page, form, {"view": NO_VIEW} if opened else {}),
             query=_encoded(query),
             current_query=parameters.urlencode(),
             at=_number(parameters.get("at")),
@@ -219,7 +219,7 @@ class ListContext:
         if self.view is not None:
             fields.append(("view", str(self.view.pk)))
             fields.append(("columns", OWN if "columns=own" in self.current_query else ""))
-        elif self.clear_url.endswith(NO_VIEW):
+        elif f"view={NO_VIEW}" in self.clear_url:
             fields.append(("view", NO_VIEW))
         return [(name, value) for name, value in fields if value]
 
@@ -251,6 +251,12 @@ def url_of_view(list_page: ListPage, view: SavedView) -> str:
     """Return the URL of the list with the filters of a view. Personal text is encrypted."""
     query = build_query({"view": [str(view.pk)], **view.query})
     return f"{list_page.url()}?{encrypted_query(query, list_page.words).urlencode()}"
+
+
+def _clear_url(list_page: ListPage, form: FilterForm, query: dict[str, str]) -> str:
+    if form.is_valid() and form.is_filtered():
+        query |= {name: form.data[name] for name in form.TAB_FIELDS if form.data.get(name)}
+    return f"{list_page.url()}?{urlencode(query)}" if query else list_page.url()
 
 
 def _encoded(query: dict[str, list[str]]) -> str:

@@ -1,0 +1,156 @@
+"""The list of visits: its columns, tabs and download."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import QueryDict
+from django.utils import timezone
+
+from backoffice.accounts.access import may
+from backoffice.core import vocabulary
+from backoffice.pages.formats import initials
+from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
+from backoffice.pages.lists.forms import FilterForm
+from orders.appointment_list.forms import AppointmentListFilters
+from orders.appointment_list.rows import AppointmentRow, appointment_rows, row_actions
+from orders.appointment_list.tabs import appointment_tabs, appointments_of_tab
+from orders.models import Appointment
+
+
+def _start(row: AppointmentRow) -> str:
+    """Return the start in the zone of the draw: as sent, else of its state, else UTC."""
+    start: datetime | None = row.appointment.start_at
+    if start is None:
+        return ""
+    return start.astimezone(row.appointment.visit_zone.zone).isoformat(timespec="minutes")
+
+
+def _field(name: str) -> Any:
+    return lambda row: getattr(row.appointment, name)
+
+
+def _term_label(name: str) -> Any:
+    return lambda row: vocabulary.term(f"appointment.{name}", _field(name)(row)).label
+
+
+def _place(name: str) -> Any:
+    return lambda row: getattr(row.appointment, name) if row.place else ""
+
+
+COLUMNS: Final = (
+    Column(
+        "time",
+        "Time at the draw",
+        (
+            ExportCell("Visit", _field("pk")),
+            ExportCell("Time at the draw", _start),
+            ExportCell("Zone of the draw", lambda row: row.appointment.visit_zone.name),
+            ExportCell("Zone is", lambda row: row.appointment.visit_zone.basis.value),
+            ExportCell("Your time", _field("start_at"), is_timestamp=True),
+        ),
+        sort="time",
+        macro="time",
+        cell_css="nowrap",
+    ),
+    Column(
+        "patient",
+        "Patient",
+        (
+            ExportCell("Patient", lambda row: row.name if row.by_name else initials(row.name)),
+            ExportCell("Born", lambda row: row.born if row.by_name else None),
+        ),
+        macro="patient",
+    ),
+    Column("status", "Status", (ExportCell("Status", _term_label("status")),), macro="status"),
+    Column("type", "Type", (ExportCell("Type", _term_label("type")),), macro="type"),
+    Column(
+        "provider",
+        "Provider",
+        (
+            ExportCell("Provider", _field("provider")),
+            ExportCell("Site", lambda row: row.site),
+        ),
+        macro="provider",
+    ),
+    Column(
+        "place",
+        "Place",
+        (ExportCell("City", _place("city")), ExportCell("State", _place("state"))),
+        macro="place",
+    ),
+    Column(
+        "test",
+        "Test",
+        (
+            ExportCell("Test", lambda row: row.order.lab_test_name if row.order else ""),
+            ExportCell("Order", _field("order_id")),
+            ExportCell("Lab’s number", _field("external_id")),
+        ),
+        macro="test",
+    ),
+    Column(
+        "changed",
+        "Changed",
+        (ExportCell("Changed", _field("as_of"), is_timestamp=True),),
+        shown=False,
+        macro="changed",
+        cell_css="nowrap",
+    ),
+    Column("actions", "Actions", macro="actions", cell_css="tight end"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AppointmentRowContext:
+    """What the rows of visits show to a user."""
+
+    user: Any
+    today: date
+
+    def actions(self, row: AppointmentRow) -> dict[str, Any]:
+        return row_actions(row, self.user)
+
+
+class AppointmentList(ListPage):
+    name = "appointments"
+    title = "Appointments"
+    template = "appointments/list.html"
+    subject = "appointment"
+    nouns = ("appointment", "appointments")
+    needs = ("appointments.view",)
+    columns = COLUMNS
+    row_macros = "appointments/appointment_rows.html"
+    presets: ClassVar = (Preset("mine", "Mine", {"mine": ["1"]}, needs="notes.write"),)
+
+    def form(self, data: QueryDict, user: Any) -> AppointmentListFilters:
+        return AppointmentListFilters(data, by_name=may(user, "patients.view"), user=user)
+
+    def visible_rows(self, user: Any) -> QuerySet[Appointment]:
+        return Appointment.objects.filter(superseded_at=None).defer("record", "content_hash")
+
+    def rows(self, form: Any, user: Any) -> QuerySet[Appointment]:
+        rows = form.filter_appointments(self.visible_rows(user))
+        tab, statuses = form.cleaned_data["show"], form.cleaned_data["status"]
+        return appointments_of_tab(rows, tab, timezone.now(), statuses)
+
+    def with_related(self, rows: list[Appointment], user: Any) -> list[AppointmentRow]:
+        return appointment_rows(rows, by_name=may(user, "patients.view"))
+
+    def row_context(self, user: Any, column_keys: Set[str]) -> AppointmentRowContext:
+        return AppointmentRowContext(user, timezone.localdate())
+
+    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
+        assert isinstance(form, AppointmentListFilters)
+        return {"tabs": appointment_tabs(form, user), "tab": form.cleaned_data.get("show")}
+
+    def patient_id_of(self, row: Appointment) -> UUID | None:
+        return row.user_id
+
+
+APPOINTMENT_LIST: Final = AppointmentList()

@@ -1,0 +1,141 @@
+"""The list of orders without a visit: those to book, and those whose visit was called off."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import QueryDict
+from django.utils import timezone
+
+from backoffice.accounts.access import may
+from backoffice.core import vocabulary
+from backoffice.pages.formats import initials
+from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
+from backoffice.pages.lists.forms import FilterForm
+from orders.appointment_list.forms import UnbookedOrderFilters
+from orders.appointment_list.rows import UnbookedOrder, unbooked_orders
+from orders.appointment_list.tabs import appointment_tabs, unbooked_orders_of_tab
+from orders.models import Order
+from orders.rules.appointment_rules import CENTER, HOME
+
+ROW_COLUMNS: Final = (
+    *("id", "user_id", "created_at", "last_event_at", "low_level_status", "bucket", "method"),
+    *("lab_test_name", "patient_first_name", "patient_last_name", "patient_name", "patient_dob"),
+    "priority",
+)
+
+
+def _patient(row: UnbookedOrder) -> str:
+    order = row.order
+    return order.patient_full_name if row.by_name else initials(order.patient_name)
+
+
+def _status(row: UnbookedOrder) -> str:
+    return vocabulary.order_term(row.order.low_level_status, row.order.method, ()).label
+
+
+def _method(row: UnbookedOrder) -> str:
+    return vocabulary.term("order.method", row.order.method).label
+
+
+COLUMNS: Final = (
+    Column(
+        "patient",
+        "Patient",
+        (
+            ExportCell("Order", lambda row: row.order.pk),
+            ExportCell("Patient", _patient),
+            ExportCell("Born", lambda row: row.order.patient_dob if row.by_name else None),
+        ),
+        macro="patient",
+    ),
+    Column(
+        "ordered",
+        "Ordered",
+        (
+            ExportCell("Ordered", lambda row: row.order.created_at, is_timestamp=True),
+            ExportCell("Last event", lambda row: row.order.last_event_at, is_timestamp=True),
+        ),
+        sort="ordered",
+        macro="ordered",
+    ),
+    Column("status", "Status", (ExportCell("Status", _status),), macro="status"),
+    Column(
+        "test",
+        "Test",
+        (
+            ExportCell("Test", lambda row: row.order.lab_test_name),
+            ExportCell("Method", _method),
+            ExportCell("Priority", lambda row: row.order.priority),
+        ),
+        macro="test",
+    ),
+    Column(
+        "last_visit",
+        "Last visit",
+        (
+            ExportCell("Last visit", lambda row: row.last_start, is_timestamp=True),
+            ExportCell("Provider", lambda row: row.last_provider),
+        ),
+        macro="last_visit",
+    ),
+    Column("actions", "Actions", macro="actions", cell_css="tight end"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UnbookedRowContext:
+    """What the rows show to a user."""
+
+    may_book: bool
+    today: date
+
+
+class UnbookedOrderList(ListPage):
+    name = "unbooked"
+    title = "Appointments"
+    template = "appointments/unbooked_list.html"
+    subject = "order"
+    nouns = ("order", "orders")
+    needs = ("appointments.view", "orders.view")
+    columns = COLUMNS
+    row_macros = "appointments/unbooked_rows.html"
+    presets: ClassVar = (
+        Preset("home", "At home", {"type": [HOME]}),
+        Preset("center", "Service centre", {"type": [CENTER]}),
+    )
+
+    def form(self, data: QueryDict, user: Any) -> UnbookedOrderFilters:
+        return UnbookedOrderFilters(data, by_name=may(user, "patients.view"), user=user)
+
+    def visible_rows(self, user: Any) -> QuerySet[Order]:
+        return Order.objects.only(*ROW_COLUMNS)
+
+    def rows(self, form: Any, user: Any) -> QuerySet[Order]:
+        return unbooked_orders_of_tab(form.cleaned_data["show"], form).only(*ROW_COLUMNS)
+
+    def with_related(self, rows: list[Order], user: Any) -> list[UnbookedOrder]:
+        return unbooked_orders(rows, by_name=may(user, "patients.view"))
+
+    def row_context(self, user: Any, column_keys: Set[str]) -> UnbookedRowContext:
+        may_book = may(user, "appointments.change", "patients.view", "orders.view")
+        return UnbookedRowContext(may_book, timezone.localdate())
+
+    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
+        assert isinstance(form, UnbookedOrderFilters)
+        return {
+            "tabs": appointment_tabs(form, user),
+            "tab": form.cleaned_data.get("show"),
+            "is_walk_in": form.cleaned_data.get("type") == [CENTER],
+        }
+
+    def patient_id_of(self, row: Order) -> UUID | None:
+        return row.user_id
+
+
+UNBOOKED_LIST: Final = UnbookedOrderList()
