@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group
 
 from backoffice.accounts.models import User
 from backoffice.api import tokens
+from labs.models import Report
 from orders.models import Order
 from patients.models import Demographics, Patient
 
@@ -78,6 +79,18 @@ def order(n: int, **values: Any) -> Order:
             "low_level_status": "delivered_to_lab",
             "status": "sample_with_lab",
             **envelope(),
+            **values,
+        }
+    )
+
+
+def report(n: int, **values: Any) -> Report:
+    return Report(
+        **{
+            "id": uid("report", n),
+            "form_id": uid("report form", n),
+            "user_id": uid("patient", n % 7),
+            "uploaded_at": NOW - timedelta(hours=n % 30),
             **values,
         }
     )

@@ -17,15 +17,17 @@ from backoffice.audit.entry_list import AUDIT_LIST
 from backoffice.audit.models import AuditEntry
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.models import SavedView
+from labs.models import Report
+from labs.reports.report_list import REPORT_LIST
 from orders.models import Order
 from orders.order_list.definition import ORDER_LIST
 from patients.models import Patient
 from patients.patient_list import PATIENTS
-from tests.api.rows import order, patient, staff
+from tests.api.rows import order, patient, report, staff
 
 pytestmark = pytest.mark.django_db
 
-LISTS: Final = (AUDIT_LIST, ORDER_LIST, PATIENTS)
+LISTS: Final = (AUDIT_LIST, ORDER_LIST, PATIENTS, REPORT_LIST)
 NOBODY: Any = AnonymousUser()
 SORTS: Final = [
     (each, sort, direction)
@@ -57,6 +59,11 @@ def rows() -> None:
     )
     AuditEntry.objects.bulk_create(
         AuditEntry(action="view", object_type="order", object_ids=[str(n)]) for n in range(ROWS)
+    )
+    uploader = staff("front desk")
+    Report.objects.bulk_create(
+        report(n, uploaded_by=uploader if n % 2 else None, state="failed" if n % 3 else "refused")
+        for n in range(ROWS)
     )
 
 
@@ -167,7 +174,9 @@ def test_page_has_search_box_of_top_bar_and_keyboard_rows(
     assert page.index("data-find") < page.index("<main") < page.index("data-rows")
 
 
-@pytest.mark.parametrize("list_page", [ORDER_LIST, PATIENTS], ids=["orders", "patients"])
+@pytest.mark.parametrize(
+    "list_page", [ORDER_LIST, PATIENTS, REPORT_LIST], ids=lambda each: each.name
+)
 def test_list_without_rows_says_what_comes(reader: Client, list_page: ListPage) -> None:
     page = open_list(reader, list_page).content.decode()
     assert f"No {list_page.nouns[1]} yet" in page and "<table>" not in page
