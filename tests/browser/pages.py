@@ -61,6 +61,7 @@ _ORDER_VIEW: Final = "SELECT id FROM pages_savedview WHERE listing = 'orders' OR
 _PATIENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'patients'")
 _AUDIT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'audit'")
 _REPORT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'reports'")
+_UNMATCHED_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'unmatched'")
 _RESULT_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
 _RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _EXCEPTION: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
@@ -79,6 +80,8 @@ ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
     ("audit:view-change", "key"): _AUDIT_VIEW,
     ("reports:view", "key"): _REPORT_VIEW,
     ("reports:view-change", "key"): _REPORT_VIEW,
+    ("unmatched:view", "key"): _UNMATCHED_VIEW,
+    ("unmatched:view-change", "key"): _UNMATCHED_VIEW,
     ("reviewing:version", "order_id"): _RESULT_VERSION.format("order_id"),
     ("reviewing:version", "number"): _RESULT_VERSION.format("number"),
     ("exceptions:card", "group"): "SELECT 'delivery'",
@@ -108,6 +111,7 @@ EXTRA_QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "system:runs": ("?resource=orders",),
     "audit:list": ("?outcome=refused", "?record=nothing-at-all"),
     "reports:list": ("?show=all", "?state=nothing-at-all"),
+    "unmatched:list": ("?show=decided", "?lab=nothing-at-all"),
 }
 """Query strings that show further states of a page."""
 

@@ -19,15 +19,16 @@ from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.models import SavedView
 from labs.models import Report
 from labs.reports.report_list import REPORT_LIST
-from orders.models import Order
+from orders.models import Order, UnmatchedResult
 from orders.order_list.definition import ORDER_LIST
+from orders.unmatched.unmatched_list import UNMATCHED_LIST
 from patients.models import Patient
 from patients.patient_list import PATIENTS
-from tests.api.rows import order, patient, report, staff
+from tests.api.rows import order, patient, report, staff, uid, unmatched_result
 
 pytestmark = pytest.mark.django_db
 
-LISTS: Final = (AUDIT_LIST, ORDER_LIST, PATIENTS, REPORT_LIST)
+LISTS: Final = (AUDIT_LIST, ORDER_LIST, PATIENTS, REPORT_LIST, UNMATCHED_LIST)
 NOBODY: Any = AnonymousUser()
 SORTS: Final = [
     (each, sort, direction)
@@ -63,6 +64,10 @@ def rows() -> None:
     uploader = staff("front desk")
     Report.objects.bulk_create(
         report(n, uploaded_by=uploader if n % 2 else None, state="failed" if n % 3 else "refused")
+        for n in range(ROWS)
+    )
+    UnmatchedResult.objects.bulk_create(
+        unmatched_result(n % 30, id=uid("unmatched", n), last_name=f"Testperson{n % 4}")
         for n in range(ROWS)
     )
 
