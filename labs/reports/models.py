@@ -32,6 +32,8 @@ WAITING_FOR_STAFF: Final = (
 """Reports that wait for a staff member."""
 IN_PROGRESS: Final = ~Q(state__in=(UNCERTAIN, REFUSED, FAILED, COMPLETED, GIVEN_UP))
 """Reports that wait for a worker or for the service."""
+IS_ACCEPTED: Final = Q(accepted_at__isnull=False, changed_since_accepted=False)
+"""Reports with an acceptance that still holds."""
 
 
 class ReportJob(MirrorModel):
@@ -156,7 +158,18 @@ class Report(models.Model):
 
     class Meta:
         indexes = [
+            # Readers: the list, whole and by its sorts
             models.Index(fields=["-uploaded_at", "id"], name="report_newest"),
+            models.Index(
+                fields=["state", "uploaded_at", "id", "uploaded_by"], name="report_by_state"
+            ),
+            # Reader: the list of accepted reports by the time of acceptance. With the other
+            # columns, a filter is decided inside the index
+            models.Index(
+                fields=["accepted_at", "id", "uploaded_at", "uploaded_by"],
+                condition=IS_ACCEPTED,
+                name="report_by_acceptance",
+            ),
             # Readers: the first two tabs of the list. They stay short while the number of reports
             # grows
             models.Index(
@@ -166,7 +179,7 @@ class Report(models.Model):
                 fields=["-uploaded_at", "id"], condition=IN_PROGRESS, name="report_under_way"
             ),
             models.Index(fields=["user", "-uploaded_at"], name="report_of_patient"),
-            # Reader: intake, the daily limit of a person
+            # Readers: intake, the daily limit of a person; the list, its filter by uploader
             models.Index(fields=["uploaded_by", "uploaded_at"], name="report_by_uploader"),
             # Readers: delivery.claim_next, delivery.expire_leases
             models.Index(

@@ -2,12 +2,14 @@
 
 from django.urls import path
 
+from backoffice.pages.lists.urls import list_urls
+from labs.reports.report_list import REPORT_LIST
 from labs.reports.views import reports, upload
 
 app_name = "reports"
 
 urlpatterns = [
-    path("", reports.report_list, name="list"),
+    *list_urls(REPORT_LIST),
     path("of/<uuid:patient_id>/", reports.of_patient, name="of-patient"),
     path("upload/", upload.choose, name="choose"),
     path("upload/<uuid:patient_id>/", upload.upload, name="upload"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Final, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -13,6 +13,8 @@ PENDING_REVIEW = "pending_customer_review"
 """Status of a result that staff of the clinic must decide."""
 PENDING_SERVICE_REVIEW = "pending_ops_review"
 RESOLVED = ("resolved", "matched")
+LIST_FILTER_COLUMNS: Final = ("lab_slug", "decision_code", "interpretation", "missing_since")
+"""The columns by which the list is filtered, besides times."""
 
 
 class UnmatchedResultQuerySet(models.QuerySet["UnmatchedResult"]):
@@ -51,8 +53,20 @@ class UnmatchedResult(MirrorModel):
 
     class Meta:
         indexes = [
-            # Reader: the list, a tab per status
+            # Reader: the list, a tab per status. Pending results are few, whatever their sort
             models.Index(fields=["status", "created_at", "id"], name="unmatched_by_status"),
+            # Reader: the tab of decided results, which grows forever, by each sort. With the other
+            # columns, a filter is decided inside the index
+            models.Index(
+                fields=["created_at", "id", *LIST_FILTER_COLUMNS],
+                condition=models.Q(status__in=RESOLVED),
+                name="unmatched_decided_received",
+            ),
+            models.Index(
+                fields=["reviewed_at", "id", "created_at", *LIST_FILTER_COLUMNS],
+                condition=models.Q(status__in=RESOLVED),
+                name="unmatched_decided_reviewed",
+            ),
         ]
 
     @property

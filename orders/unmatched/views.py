@@ -1,70 +1,27 @@
-"""Pages of unmatched results: the list, and the page where staff decide about one."""
+"""The page of an unmatched result, where staff decide about it."""
 
 from __future__ import annotations
 
 from typing import Final
 from uuid import UUID
 
-from django.core.exceptions import BadRequest, PermissionDenied
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_list, record_view
 from backoffice.outbox.command import Command
-from backoffice.pages.paging.counts import capped_count
-from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from orders.commands.unmatched import AcceptResult, ResolveResult, resolution_text
 from orders.models import Order
-from orders.models.unmatched_result import (
-    PENDING_REVIEW,
-    PENDING_SERVICE_REVIEW,
-    RESOLVED,
-    Candidate,
-    UnmatchedResult,
-)
-from orders.sync.unmatched import is_enabled
+from orders.models.unmatched_result import UnmatchedResult
 from orders.unmatched.comparison import compare_candidates, compare_patients, obvious_choice
 from orders.unmatched.forms import ACTIONS, DecisionForm
 from patients.models import Patient
 
-SIZE: Final = 50
 MAX_PATIENTS: Final = 8
 """Most patients that a search shows. If there are more, staff type more letters."""
-OLDEST_FIRST: Final = Sort(("created_at", "id"))
-NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
-TABS: Final = {"": "Ours to decide", "service": "With the service", "decided": "Decided"}
-STATUSES: Final = {"": (PENDING_REVIEW,), "service": (PENDING_SERVICE_REVIEW,), "decided": RESOLVED}
-
-
-@requires("orders.view", "patients.view")
-@require_safe
-def results(request: HttpRequest) -> HttpResponse:
-    """List unmatched results: those that wait for us first, the oldest at the top."""
-    show = request.GET.get("show", "")
-    if show not in TABS:
-        raise BadRequest("There is no such tab.")
-    rows = UnmatchedResult.objects.defer("record").filter(missing_since=None)
-    page = fetch_page(
-        rows.filter(status__in=STATUSES[show]),
-        NEWEST_FIRST if show == "decided" else OLDEST_FIRST,
-        size=SIZE,
-        **page_position(request),
-    )
-    suggested = Candidate.objects.filter(result__in=[row.pk for row in page.rows])
-    patients = set(suggested.values_list("user_id", flat=True))
-    record_list(request, "unmatched result", (row.pk for row in page.rows), patients)
-    context = {
-        "page": page,
-        "show": show,
-        "enabled": is_enabled(),
-        "tabs": [
-            (key, label, capped_count(rows.filter(status__in=STATUSES[key])))
-            for key, label in TABS.items()
-        ],
-    }
-    return render(request, "unmatched/list.html", context)
 
 
 @requires("orders.view", "patients.view")

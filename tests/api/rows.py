@@ -11,7 +11,9 @@ from django.contrib.auth.models import Group
 
 from backoffice.accounts.models import User
 from backoffice.api import tokens
-from orders.models import Order
+from labs.models import Report
+from orders.models import Order, UnmatchedResult
+from orders.models.unmatched_result import PENDING_REVIEW
 from patients.models import Demographics, Patient
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -77,6 +79,34 @@ def order(n: int, **values: Any) -> Order:
             "last_event_id": n,
             "low_level_status": "delivered_to_lab",
             "status": "sample_with_lab",
+            **envelope(),
+            **values,
+        }
+    )
+
+
+def report(n: int, **values: Any) -> Report:
+    return Report(
+        **{
+            "id": uid("report", n),
+            "form_id": uid("report form", n),
+            "user_id": uid("patient", n % 7),
+            "uploaded_at": NOW - timedelta(hours=n % 30),
+            **values,
+        }
+    )
+
+
+def unmatched_result(n: int, **values: Any) -> UnmatchedResult:
+    return UnmatchedResult(
+        **{
+            "id": uid("unmatched", n),
+            "status": PENDING_REVIEW,
+            "decision_code": "no_match",
+            "first_name": "Nemo",
+            "last_name": "Unmatched",
+            "created_at": NOW - timedelta(hours=n),
+            "updated_at": NOW,
             **envelope(),
             **values,
         }

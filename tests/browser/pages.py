@@ -19,6 +19,7 @@ from typing import Any, Final
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.browser.office import Office, running_office
+from tests.lists.lists import LISTS
 from tests.outbox.draw_orders import book_visit_at_service, place_order
 from tests.outbox.unmatched_results import create_unmatched_result
 from tests.sync.back_office import BackOffice, running
@@ -57,13 +58,6 @@ SAMPLES: Final[dict[str, str]] = {
 }
 """For each parameter name, a statement that finds a value. It applies to all routes."""
 
-_ORDER_VIEW: Final = "SELECT id FROM pages_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
-_PATIENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'patients'")
-_AUDIT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'audit'")
-_EXCEPTION_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'exceptions'")
-_RESULT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'results'")
-_APPOINTMENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'appointments'")
-_UNBOOKED_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'unbooked'")
 _RESULT_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
 _RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _EXCEPTION: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
@@ -71,30 +65,22 @@ _BULK_RUN: Final = "SELECT id FROM pages_bulkrun ORDER BY id LIMIT 1"
 ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
     ("patients:registering", "command_id"): "SELECT id FROM outbox_commandrecord"
     " WHERE kind = 'patient.create' AND state = 'refused' LIMIT 1",
-    ("patients:view", "key"): _PATIENT_VIEW,
-    ("patients:view-change", "key"): _PATIENT_VIEW,
     ("reviewing:report", "order_id"): _RESULT,
     ("documents:result", "order_id"): _RESULT,
     ("documents:transaction-result", "order_id"): _RESULT,
     ("reviewing:trend", "key"): "SELECT coalesce(loinc_slug, slug) FROM orders_resultmarker"
     " WHERE NOT is_missing ORDER BY slug LIMIT 1",
-    ("audit:view", "key"): _AUDIT_VIEW,
-    ("audit:view-change", "key"): _AUDIT_VIEW,
-    ("appointments:view", "key"): _APPOINTMENT_VIEW,
-    ("appointments:view-change", "key"): _APPOINTMENT_VIEW,
-    ("unbooked:view", "key"): _UNBOOKED_VIEW,
-    ("unbooked:view-change", "key"): _UNBOOKED_VIEW,
     ("reviewing:version", "order_id"): _RESULT_VERSION.format("order_id"),
     ("reviewing:version", "number"): _RESULT_VERSION.format("number"),
-    ("exceptions:view", "key"): _EXCEPTION_VIEW,
-    ("exceptions:view-change", "key"): _EXCEPTION_VIEW,
-    ("results:view", "key"): _RESULT_VIEW,
-    ("results:view-change", "key"): _RESULT_VIEW,
+    **{
+        (f"{each.name}:{route}", "key"): "SELECT id FROM pages_savedview"
+        f" WHERE listing = '{each.name}' ORDER BY id LIMIT 1"
+        for each in LISTS
+        for route in ("view", "view-change")
+    },
     ("exceptions:card", "group"): "SELECT 'delivery'",
     ("exceptions:card", "order_id"): _EXCEPTION.format("id"),
     ("mfa_remove_webauthn", "pk"): "SELECT 1",
-    ("orders:view", "key"): _ORDER_VIEW,
-    ("orders:view-change", "key"): _ORDER_VIEW,
     ("orders:run", "key"): _BULK_RUN,
     ("orders:run-strip", "key"): _BULK_RUN,
     ("orders:run-stop", "key"): _BULK_RUN,
@@ -120,6 +106,8 @@ EXTRA_QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "unbooked:list": ("?show=rebook",),
     "system:runs": ("?resource=orders",),
     "audit:list": ("?outcome=refused", "?record=nothing-at-all"),
+    "reports:list": ("?show=all", "?state=nothing-at-all"),
+    "unmatched:list": ("?show=decided", "?lab=nothing-at-all"),
 }
 """Query strings that show further states of a page."""
 

@@ -146,10 +146,10 @@ def _create_list_views(by: User) -> None:
     from django.utils import timezone
 
     from backoffice.pages.models import BulkRun, SavedView
+    from tests.lists.lists import LISTS
 
-    listings = ("orders", "patients", "audit", "exceptions", "results", "appointments", "unbooked")
-    for listing in listings:
-        SavedView.objects.create(listing=listing, name="Made up", owner=by, shared=True)
+    for each in LISTS:
+        SavedView.objects.create(listing=each.name, name="Made up", owner=by, shared=True)
     BulkRun.objects.create(
         listing="orders",
         verb="note",

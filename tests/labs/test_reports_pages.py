@@ -13,6 +13,7 @@ from django.urls import reverse
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from labs.models import Report, RowCheck
+from labs.reports.report_list import REPORT_LIST
 from tests.api.rows import staff, token_for, uid
 from tests.audit.trail import delete_all_entries
 from tests.labs.documents import pdf, png
@@ -196,15 +197,93 @@ def test_first_tab_has_reports_waiting_for_staff(
         ("under-way", [in_progress.pk]),
         ("accepted", []),
         ("all", [in_progress.pk, report.pk]),
-        ("nonsense", [report.pk]),
     ):
         answer = client.get("/reports/", {"show": tab})
         assert [row["report"].pk for row in answer.context["rows"]] == expected, tab
     accept(client, report)
-    assert "Nothing here" in client.get("/reports/").content.decode()
-    answer = client.get("/reports/", {"user_id": str(uid("patient", 2))})
-    assert "No reports yet" in answer.content.decode()
-    assert client.get("/reports/", {"user_id": "x"}).status_code == 400
+    assert "No reports here" in client.get("/reports/").content.decode()
+    for wrong in ({"user_id": "x"}, {"show": "nonsense"}):
+        assert client.get("/reports/", wrong).status_code == 400
+
+
+def listed(client: Client, **parameters: str | list[str]) -> list[uuid.UUID]:
+    answer = client.get("/reports/", parameters)
+    assert answer.status_code == 200
+    return [row["report"].pk for row in answer.context["rows"]]
+
+
+def test_reports_of_a_patient_are_shown_whatever_their_state(
+    client: Client, report: Report, doctor: User
+) -> None:
+    in_progress = stored_report(doctor, 1, file(pdf(2)))
+    one_patient = str(uid("patient", 1))
+    assert listed(client, user_id=one_patient) == [in_progress.pk, report.pk]
+    assert listed(client, user_id=one_patient, show="todo") == [report.pk]
+    page = client.get("/reports/", {"user_id": one_patient}).content.decode()
+    assert reverse("reports:upload", args=[one_patient]) in page
+    nobody = client.get("/reports/", {"user_id": str(uid("patient", 2))}).content.decode()
+    assert "No matching reports" in nobody and "One patient" not in nobody
+
+
+def test_filters_find_reports_by_state_uploader_and_day(
+    client: Client, report: Report, doctor: User
+) -> None:
+    elsewhere = stored_report(staff("front desk"), 1, file(pdf(2)))
+    Report.objects.filter(pk=elsewhere.pk).update(
+        uploaded_by=None, uploaded_at="2026-01-01T12:00Z", state="failed"
+    )
+    for found, parameters in (
+        ([report.pk], {"state": ["completed", "started"]}),
+        ([elsewhere.pk], {"state": "failed"}),
+        ([report.pk], {"uploaded_by": "me"}),
+        ([report.pk], {"uploaded_by": str(doctor.pk)}),
+        ([elsewhere.pk], {"uploaded_by": "elsewhere"}),
+        ([report.pk, elsewhere.pk], {"uploaded_by": ["me", "elsewhere"]}),
+        ([elsewhere.pk], {"until": "2026-01-01"}),
+        ([report.pk], {"since": "2026-01-02"}),
+        ([report.pk], {"uploaded": "today"}),
+        ([elsewhere.pk], {"order_key": "state", "order_direction": "desc", "until": "2026-02-01"}),
+    ):
+        assert listed(client, **parameters) == found, parameters
+
+
+def test_only_accepted_reports_are_sorted_by_acceptance(client: Client, report: Report) -> None:
+    accept(client, report)
+    for tab, sort in (("accepted", "accepted_at"), ("all", "uploaded_at")):
+        answer = client.get("/reports/", {"show": tab, "order_key": "accepted_at"})
+        assert answer.context["list"].sort == sort
+        assert answer.context["filters"].can_sort_by("accepted_at") is (tab == "accepted")
+
+
+def test_tab_counts_what_waits_for_staff(client: Client, report: Report, doctor: User) -> None:
+    stored_report(doctor, 1, file(pdf(2)))
+    tabs = client.get("/reports/", {"show": "all"}).context["tabs"]
+    assert {tab["key"]: tab["count"] for tab in tabs} == {
+        "todo": "1",
+        "under-way": None,
+        "accepted": None,
+        "all": None,
+    }
+    assert [tab["key"] for tab in tabs if tab["current"]] == ["all"]
+
+
+def test_names_are_in_rows_of_those_who_may_see_them(report: Report) -> None:
+    viewer, desk = staff("viewer"), staff("front desk")
+    for user, names in ((viewer, ("", "")), (desk, ("Ada1", "Testperson"))):
+        (row,) = REPORT_LIST.with_related(list(REPORT_LIST.visible_rows(user)), user)
+        lead = {cell.header: cell.read(row) or "" for cell in REPORT_LIST.columns[0].cells}
+        assert (lead["First name"], lead["Last name"]) == names
+        assert bool(lead["Born"]) is (user is desk)
+
+
+def test_download_is_recorded_with_patients(client: Client, report: Report) -> None:
+    client.force_login(staff("front desk"))
+    delete_all_entries()
+    answer = client.post("/reports/export/", {"query": "show=all", "everything": "1"})
+    text = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+    assert "Ada1,Testperson,1980-03-12,Read" in text
+    entry = AuditEntry.objects.get(action="export")
+    assert (entry.object_ids, entry.patient_ids) == ([str(report.pk)], [uid("patient", 1)])
 
 
 def test_patient_page_shows_reports_of_patient(client: Client, report: Report) -> None:
@@ -229,7 +308,7 @@ def test_query_count_does_not_grow_with_rows(
     client.get("/reports/")
     # Session, user with roles; queries of the page; notifications; audit in its transaction.
     for address, queries in (
-        ("/reports/?show=all", 2 + 4 + 1 + 3),
+        ("/reports/?show=all", 2 + 7 + 1 + 3),
         (f"/reports/{report.pk}/", 2 + 6 + 1 + 3),
         (f"/reports/of/{uid('patient', 1)}/", 2 + 2 + 3),
     ):

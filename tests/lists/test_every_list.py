@@ -1,4 +1,4 @@
-"""What every list page does, whatever its rows. A new list is added to `LISTS` and `rows`."""
+"""What every list page does, whatever its rows. A new list needs rows in `rows`."""
 
 from __future__ import annotations
 
@@ -12,26 +12,20 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
 from backoffice.accounts.access import PERMISSIONS, ROLES
-from backoffice.audit.entry_list import AUDIT_LIST
 from backoffice.audit.models import AuditEntry
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.models import SavedView
-from orders.appointment_list.definition import APPOINTMENT_LIST
-from orders.appointment_list.unbooked_list import UNBOOKED_LIST
-from orders.exceptions.exception_list import EXCEPTION_LIST
-from orders.models import Appointment, Order, Review
+from labs.models import Report
+from labs.reports.report_list import REPORT_LIST
+from orders.models import Appointment, Order, Review, UnmatchedResult
 from orders.order_list.definition import ORDER_LIST
-from orders.results.result_list import RESULT_LIST
 from patients.models import Patient
 from patients.patient_list import PATIENTS
-from tests.api.rows import envelope, order, patient, staff, uid
+from tests.api.rows import envelope, order, patient, report, staff, uid, unmatched_result
+from tests.lists.lists import LISTS
 
 pytestmark = pytest.mark.django_db
 
-LISTS: Final = (
-    *(APPOINTMENT_LIST, AUDIT_LIST, EXCEPTION_LIST, ORDER_LIST, PATIENTS, RESULT_LIST),
-    *(UNBOOKED_LIST,),
-)
 NOBODY: Any = AnonymousUser()
 SORTS: Final = [
     (each, sort, direction)
@@ -101,6 +95,15 @@ def rows() -> None:
     )
     AuditEntry.objects.bulk_create(
         AuditEntry(action="view", object_type="order", object_ids=[str(n)]) for n in range(ROWS)
+    )
+    uploader = staff("front desk")
+    Report.objects.bulk_create(
+        report(n, uploaded_by=uploader if n % 2 else None, state="failed" if n % 3 else "refused")
+        for n in range(ROWS)
+    )
+    UnmatchedResult.objects.bulk_create(
+        unmatched_result(n % 30, id=uid("unmatched", n), last_name=f"Testperson{n % 4}")
+        for n in range(ROWS)
     )
 
 
@@ -211,7 +214,9 @@ def test_page_has_search_box_of_top_bar_and_keyboard_rows(
     assert page.index("data-find") < page.index("<main") < page.index("data-rows")
 
 
-@pytest.mark.parametrize("list_page", [ORDER_LIST, PATIENTS], ids=["orders", "patients"])
+@pytest.mark.parametrize(
+    "list_page", [ORDER_LIST, PATIENTS, REPORT_LIST], ids=lambda each: each.name
+)
 def test_list_without_rows_says_what_comes(reader: Client, list_page: ListPage) -> None:
     page = open_list(reader, list_page).content.decode()
     assert f"No {list_page.nouns[1]} yet" in page and "<table>" not in page

@@ -7,16 +7,10 @@ from uuid import UUID
 import pytest
 from django.template import Context, Template, engines
 
-from backoffice.audit.entry_list import AUDIT_LIST
 from backoffice.pages.jinja import cell_macros, url
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.macros import render_macro
-from orders.appointment_list.definition import APPOINTMENT_LIST
-from orders.appointment_list.unbooked_list import UNBOOKED_LIST
-from orders.exceptions.exception_list import EXCEPTION_LIST
-from orders.order_list.definition import ORDER_LIST
-from orders.results.result_list import RESULT_LIST
-from patients.patient_list import PATIENTS
+from tests.lists.lists import LISTS
 
 ENVIRONMENT = engines["jinja2"].env  # type: ignore[attr-defined]
 
@@ -38,18 +32,7 @@ def test_url_of_page_record_and_other_route() -> None:
     assert url("orders:view", 3) == url("orders:view", key=3)
 
 
-@pytest.mark.parametrize(
-    "list_page",
-    [
-        APPOINTMENT_LIST,
-        AUDIT_LIST,
-        EXCEPTION_LIST,
-        ORDER_LIST,
-        PATIENTS,
-        RESULT_LIST,
-        UNBOOKED_LIST,
-    ],
-)
+@pytest.mark.parametrize("list_page", LISTS, ids=lambda each: each.name)
 def test_every_column_has_a_macro(list_page: ListPage) -> None:
     macros = ENVIRONMENT.get_template(list_page.row_macros).module
     assert len(cell_macros(list_page.columns, macros)) == len(list_page.columns)

@@ -13,8 +13,8 @@ from backoffice.core.vocabulary.terms import Term, build_terms
 
 UNMATCHED: Final[dict[str, dict[str, Term]]] = {
     "unmatched.status": build_terms(
-        ("pending_customer_review", "Ours to decide", NEEDS_ACTION),
-        ("pending_ops_review", "With the service", ON_THE_WAY),
+        ("pending_customer_review", "Needs your decision", NEEDS_ACTION),
+        ("pending_ops_review", "The service will decide", ON_THE_WAY),
         ("resolved", "Decided", CLOSED),
         ("matched", "Matched", CLOSED),
     ),

@@ -155,6 +155,10 @@ class ListPage:
 
     def shown_patients(self, rows: Iterable[Any], filters: ListFilterSet) -> Iterable[UUID | None]:
         """Return the patients whom a page shows, for the audit trail."""
+        return self.exported_patients(rows)
+
+    def exported_patients(self, rows: Iterable[Any]) -> Iterable[UUID | None]:
+        """Return the patients whom rows of a download are about, for the audit trail."""
         return [self.patient_id_of(row) for row in rows]
 
     def patient_id_of(self, row: Any) -> UUID | None:

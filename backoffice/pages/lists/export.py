@@ -124,7 +124,7 @@ def _lines(
                 "export",
                 list_page.subject,
                 ids=[row.pk for row in page.rows],
-                patients=[list_page.patient_id_of(row) for row in page.rows],
+                patients=list_page.exported_patients(page.rows),
                 row_count=len(page.rows),
             )
             writer.writerows(

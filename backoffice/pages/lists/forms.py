@@ -136,9 +136,10 @@ class FilterForm(forms.Form):
         )
 
     def filter_names(self) -> list[str]:
-        """Return the names of the filter fields, without those of the tabs."""
+        """Return the names of the filter fields, in the order of the groups, without the tabs."""
         frame = {*SORTING, "size", *self.TAB_FIELDS}
-        return [name for name in self.fields if name not in frame]
+        grouped = [name for group in self.FILTERS for name in group.fields]
+        return [name for name in dict.fromkeys([*grouped, *self.fields]) if name not in frame]
 
     def active_filter_names(self) -> set[str]:
         """Return the names of the fields that filter. Tabs do not count."""

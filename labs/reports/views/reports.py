@@ -1,4 +1,4 @@
-"""Pages of reports: the list, and one report with its document and its parsed rows."""
+"""Pages of one report, with its document and its parsed rows, and the reports of a patient."""
 
 from __future__ import annotations
 
@@ -20,58 +20,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice.accounts.access import may, requires, staff_user
 from backoffice.audit.recording import record_entry, record_list, record_view
 from backoffice.core.encryption.cipher import DecryptionError
-from backoffice.pages.paging.counts import capped_count
-from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from labs.reports import acceptance, delivery, review, storage
-from labs.reports.forms import TABS, RowForm, TickForm
+from labs.reports.forms import RowForm, TickForm
 from labs.reports.models import Report, ReportFile
 from patients.models import Demographics, Patient
 
 logger = logging.getLogger(__name__)
 
-PAGE_SIZE: Final = 50
-NEWEST: Final = Sort(("uploaded_at", "id"), descending=True)
 ON_PATIENT_PAGE: Final = 5
 WAITING_STATES: Final = ("stored", "sending", "upload_pending", "started")
 FILE_POLICY: Final = "sandbox; default-src 'none'; frame-ancestors 'self'"
-
-
-@requires("reports.view")
-@require_safe
-def report_list(request: HttpRequest) -> HttpResponse:
-    """List reports, newest first. The first tab has those that wait for staff."""
-    tab = request.GET.get("show", "")
-    patient_id = _uuid(request.GET.get("user_id", ""))
-    if tab not in TABS:
-        tab = "all" if patient_id else "todo"
-    all_reports = Report.objects.all()
-    if patient_id:
-        all_reports = all_reports.filter(user=patient_id)
-    rows = all_reports.filter(TABS[tab][1])
-    page = fetch_page(rows.with_job(), NEWEST, size=PAGE_SIZE, **page_position(request))
-    record_list(
-        request, "report", [row.pk for row in page.rows], [row.user_id for row in page.rows]
-    )
-    people = _people(page.rows) if may(request.user, "patients.view") else {}
-    context = {
-        "page": page,
-        "rows": [{"report": row, "person": people.get(row.user_id)} for row in page.rows],
-        "total": capped_count(rows),
-        "tabs": [
-            {
-                "key": key,
-                "label": label,
-                "current": key == tab,
-                # Count only reports that wait for staff: the other tabs grow forever.
-                "count": capped_count(all_reports.filter(condition)) if key == "todo" else None,
-            }
-            for key, (label, condition) in TABS.items()
-        ],
-        "tab": tab,
-        "patient_id": patient_id,
-        "any": bool(page.rows) or all_reports.exists(),
-    }
-    return render(request, "labs/reports/list.html", context)
 
 
 @requires("reports.view", "patients.view")
@@ -400,8 +358,3 @@ def _report(report_id: UUID) -> Report:
     return get_object_or_404(
         Report.objects.select_related("job", "uploaded_by", "accepted_by"), pk=report_id
     )
-
-
-def _people(reports: list[Report]) -> dict[UUID | None, Patient]:
-    ids = {report.user_id for report in reports if report.user_id}
-    return {person.pk: person for person in Patient.objects.named("dob").filter(pk__in=ids)}

@@ -1,0 +1,181 @@
+"""The list of reports: its columns, tabs and download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, TypedDict
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import QueryDict
+
+from backoffice.accounts.access import may
+from backoffice.core import vocabulary
+from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
+from backoffice.pages.lists.forms import FilterForm
+from backoffice.pages.paging.counts import capped_count
+from labs.reports.forms import ALL, ME, TABS, TO_REVIEW, ReportFilterForm
+from labs.reports.models import FAILED, REFUSED, Report
+from patients.models import Patient
+
+
+class ListedReport(TypedDict):
+    """One report, and its patient if the reader may see who that is."""
+
+    report: Report
+    person: Patient | None
+
+
+def _person_value(name: str) -> Callable[[ListedReport], object]:
+    """Return a function that reads an attribute of the patient of a row, for downloads."""
+    return lambda row: getattr(row["person"], name, None)
+
+
+def _job_value(name: str) -> Callable[[ListedReport], object]:
+    """Return a function that reads an attribute of the parsing job of a row, for downloads."""
+    return lambda row: getattr(row["report"].job, name, None)
+
+
+def _failure(row: ListedReport) -> str:
+    job = row["report"].job
+    if row["report"].state != FAILED or job is None or not job.failure_reason:
+        return ""
+    return vocabulary.term("report.failure_reason", job.failure_reason).label
+
+
+def _uploader(row: ListedReport) -> str:
+    uploader = row["report"].uploaded_by
+    return uploader.get_full_name() if uploader else ""
+
+
+COLUMNS: Final = (
+    Column(
+        "patient",
+        "Patient",
+        (
+            ExportCell("Report", lambda row: row["report"].pk),
+            ExportCell("Patient", lambda row: row["report"].user_id),
+            ExportCell("First name", _person_value("first_name")),
+            ExportCell("Last name", _person_value("last_name")),
+            ExportCell("Born", _person_value("dob")),
+        ),
+        macro="patient",
+    ),
+    Column(
+        "status",
+        "Status",
+        (
+            ExportCell(
+                "Status", lambda row: vocabulary.term("report.state", row["report"].state).label
+            ),
+            ExportCell("Failure reason", _failure),
+        ),
+        sort="state",
+        macro="status",
+    ),
+    Column(
+        "accepted",
+        "Accepted",
+        (
+            ExportCell("Accepted", lambda row: row["report"].accepted_at, is_timestamp=True),
+            ExportCell("Changed since", lambda row: row["report"].changed_since_accepted),
+        ),
+        sort="accepted_at",
+        macro="accepted",
+        cell_css="nowrap",
+    ),
+    Column(
+        "lab",
+        "Lab on the report",
+        (ExportCell("Lab on the report", _job_value("lab_name")),),
+        macro="lab",
+    ),
+    Column(
+        "collected",
+        "Collected, as printed",
+        (ExportCell("Collected, as printed", _job_value("date_collected")),),
+        macro="collected",
+        cell_css="nowrap",
+    ),
+    Column(
+        "uploaded",
+        "Uploaded",
+        (ExportCell("Uploaded", lambda row: row["report"].uploaded_at, is_timestamp=True),),
+        sort="uploaded_at",
+        macro="uploaded",
+        cell_css="nowrap",
+    ),
+    Column("report", "Report", css="roomy", macro="report_id", cell_css="roomy"),
+    Column(
+        "uploader",
+        "Uploaded by",
+        (ExportCell("Uploaded by", _uploader),),
+        shown=False,
+        macro="uploader",
+        cell_css="nowrap",
+    ),
+)
+
+
+class ReportList(ListPage):
+    name = "reports"
+    title = "Reports"
+    template = "labs/reports/list.html"
+    subject = "report"
+    nouns = ("report", "reports")
+    needs = ("reports.view",)
+    columns = COLUMNS
+    row_macros = "labs/reports/report_rows.html"
+    presets: ClassVar = (
+        Preset("mine", "Uploaded by me", {"show": [ALL], "uploaded_by": [ME]}, "reports.upload"),
+        Preset("failed", "Failed or refused", {"show": [ALL], "state": [FAILED, REFUSED]}),
+    )
+
+    def form(self, data: QueryDict, user: Any) -> ReportFilterForm:
+        return ReportFilterForm(data, user=user)
+
+    def visible_rows(self, user: Any) -> QuerySet[Report]:
+        return Report.objects.with_job().select_related("uploaded_by")
+
+    def rows(self, form: FilterForm, user: Any) -> QuerySet[Report]:
+        assert isinstance(form, ReportFilterForm)
+        return form.apply(self.visible_rows(user)).filter(TABS[form.tab][1])
+
+    def with_related(self, rows: list[Report], user: Any) -> list[ListedReport]:
+        """Add who the patients are, by one query, if the user may see that."""
+        people: dict[UUID | None, Patient] = {}
+        if may(user, "patients.view"):
+            keys = {row.user_id for row in rows if row.user_id}
+            people = {one.pk: one for one in Patient.objects.named("dob").filter(pk__in=keys)}
+        return [{"report": row, "person": people.get(row.user_id)} for row in rows]
+
+    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
+        """Return the tabs, and the patient that the list is filtered by.
+
+        Only reports that wait for staff are counted: the other tabs grow forever.
+        """
+        assert isinstance(form, ReportFilterForm)
+        to_review = None
+        if form.is_valid():
+            waiting = form.apply(Report.objects.all()).filter(TABS[TO_REVIEW][1])
+            to_review = str(capped_count(waiting))
+        tabs = [
+            {
+                "key": key,
+                "label": label,
+                "current": key == form.tab,
+                "count": to_review if key == TO_REVIEW else None,
+            }
+            for key, (label, _) in TABS.items()
+        ]
+        return {
+            "tabs": tabs,
+            "patient_id": form.cleaned_data.get("user_id"),
+            "has_reports": Report.objects.exists,
+        }
+
+    def patient_id_of(self, row: Report) -> UUID | None:
+        return row.user_id
+
+
+REPORT_LIST: Final = ReportList()
