@@ -60,6 +60,7 @@ SAMPLES: Final[dict[str, str]] = {
 _ORDER_VIEW: Final = "SELECT id FROM pages_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
 _PATIENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'patients'")
 _AUDIT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'audit'")
+_EVENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'events'")
 _RESULT_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
 _RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _EXCEPTION: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
@@ -74,6 +75,8 @@ ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
     ("documents:transaction-result", "order_id"): _RESULT,
     ("reviewing:trend", "key"): "SELECT coalesce(loinc_slug, slug) FROM orders_resultmarker"
     " WHERE NOT is_missing ORDER BY slug LIMIT 1",
+    ("events:view", "key"): _EVENT_VIEW,
+    ("events:view-change", "key"): _EVENT_VIEW,
     ("audit:view", "key"): _AUDIT_VIEW,
     ("audit:view-change", "key"): _AUDIT_VIEW,
     ("reviewing:version", "order_id"): _RESULT_VERSION.format("order_id"),
@@ -103,6 +106,7 @@ ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
 EXTRA_QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "orders:list": ("?search_input=nobody-at-all", "?bucket=needs-action"),
     "system:runs": ("?resource=orders",),
+    "events:list": ("?type=labtest", "?show=failed"),
     "audit:list": ("?outcome=refused", "?record=nothing-at-all"),
 }
 """Query strings that show further states of a page."""

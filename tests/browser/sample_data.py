@@ -147,7 +147,7 @@ def _create_list_views(by: User) -> None:
 
     from backoffice.pages.models import BulkRun, SavedView
 
-    for listing in ("orders", "patients", "audit"):
+    for listing in ("orders", "patients", "audit", "events"):
         SavedView.objects.create(listing=listing, name="Made up", owner=by, shared=True)
     BulkRun.objects.create(
         listing="orders",

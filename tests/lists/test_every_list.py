@@ -22,10 +22,12 @@ from orders.order_list.definition import ORDER_LIST
 from patients.models import Patient
 from patients.patient_list import PATIENTS
 from tests.api.rows import order, patient, staff
+from tests.webhooks.events import event
+from webhooks.event_list import EVENT_LIST
 
 pytestmark = pytest.mark.django_db
 
-LISTS: Final = (AUDIT_LIST, ORDER_LIST, PATIENTS)
+LISTS: Final = (AUDIT_LIST, EVENT_LIST, ORDER_LIST, PATIENTS)
 NOBODY: Any = AnonymousUser()
 SORTS: Final = [
     (each, sort, direction)
@@ -58,6 +60,8 @@ def rows() -> None:
     AuditEntry.objects.bulk_create(
         AuditEntry(action="view", object_type="order", object_ids=[str(n)]) for n in range(ROWS)
     )
+    for n in range(ROWS):
+        event(n)
 
 
 @pytest.fixture
@@ -167,7 +171,9 @@ def test_page_has_search_box_of_top_bar_and_keyboard_rows(
     assert page.index("data-find") < page.index("<main") < page.index("data-rows")
 
 
-@pytest.mark.parametrize("list_page", [ORDER_LIST, PATIENTS], ids=["orders", "patients"])
+@pytest.mark.parametrize(
+    "list_page", [EVENT_LIST, ORDER_LIST, PATIENTS], ids=lambda each: each.name
+)
 def test_list_without_rows_says_what_comes(reader: Client, list_page: ListPage) -> None:
     page = open_list(reader, list_page).content.decode()
     assert f"No {list_page.nouns[1]} yet" in page and "<table>" not in page

@@ -13,6 +13,7 @@ from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.macros import render_macro
 from orders.order_list.definition import ORDER_LIST
 from patients.patient_list import PATIENTS
+from webhooks.event_list import EVENT_LIST
 
 ENVIRONMENT = engines["jinja2"].env  # type: ignore[attr-defined]
 
@@ -34,7 +35,7 @@ def test_url_of_page_record_and_other_route() -> None:
     assert url("orders:view", 3) == url("orders:view", key=3)
 
 
-@pytest.mark.parametrize("list_page", [AUDIT_LIST, ORDER_LIST, PATIENTS])
+@pytest.mark.parametrize("list_page", [AUDIT_LIST, EVENT_LIST, ORDER_LIST, PATIENTS])
 def test_every_column_has_a_macro(list_page: ListPage) -> None:
     macros = ENVIRONMENT.get_template(list_page.row_macros).module
     assert len(cell_macros(list_page.columns, macros)) == len(list_page.columns)
