@@ -136,11 +136,10 @@ class EventList(ListPage):
     columns = COLUMNS
     row_macros = "webhooks/event_rows.html"
     presets: ClassVar = (
-        Preset("visits", "Orders and appointments",
-               {"type": ["labtest.order", "labtest.appointment"]}),
+        Preset("orders", "Orders and visits", {"type": ["labtest.order", "labtest.appointment"]}),
         Preset("critical", "Critical results", {"type": ["labtest.result"]}),
         Preset("conflict", "With another body", {"conflict": ["on"]}),
-    )  # fmt: skip
+    )
 
     def form(self, data: QueryDict, user: Any) -> EventFilters:
         return EventFilters(data)
@@ -149,7 +148,7 @@ class EventList(ListPage):
         return Event.objects.for_list()
 
     def rows(self, form: Any, user: Any) -> EventQuerySet:
-        rows = form.apply(self.visible_rows(user))
+        rows: EventQuerySet = form.apply(self.visible_rows(user))
         low, high = form.ids
         if low > 0:
             rows = rows.filter(pk__gt=low)
