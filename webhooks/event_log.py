@@ -1,24 +1,22 @@
 """Queries of the event log: counts, types, and positions by time.
 
-Their cost does not depend on the size of the inbox: counts stop at a cap, types and times are found
-by skipping along an index, and a page of several types is merged from the rows of each type.
+Their cost does not depend on the size of the inbox: counts stop at a cap, and types and times are
+found by skipping along an index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.db import connection
-from django.db.models import QuerySet
 
 from backoffice.pages.paging.counts import COUNT_CAP, Count
-from webhooks.models import Event, EventQuerySet
+from webhooks.models import Event
 
 MAX_TYPES: Final = 1_000
-"""Most event types that are counted. The service has about 200."""
+"""Most event types that are listed. The service has about 200."""
 MAX_ID: Final = 2**63 - 1
 RECEIPT_SLACK: Final = timedelta(minutes=1)
 """Tolerance in the search by time: ids and times of receipt are not in exactly the same order."""
@@ -36,11 +34,9 @@ WITH RECURSIVE types (event_type, position) AS (
     UNION ALL
     SELECT (SELECT event_type FROM webhooks_event
             WHERE event_type > types.event_type ORDER BY event_type LIMIT 1), position + 1
-    FROM types WHERE types.event_type IS NOT NULL AND position < %(max_types)s
+    FROM types WHERE types.event_type IS NOT NULL AND position < %s
 )
-SELECT event_type, (SELECT count(*) FROM (SELECT 1 FROM webhooks_event
-    WHERE event_type = types.event_type LIMIT %(cap)s) AS few)
-FROM types WHERE event_type IS NOT NULL ORDER BY event_type
+SELECT event_type FROM types WHERE event_type IS NOT NULL ORDER BY event_type
 """
 
 _BEFORE_SQL: Final = """
@@ -68,16 +64,6 @@ SELECT min(received_at) FROM (
 """
 
 
-@dataclass(frozen=True, slots=True)
-class EventTypeGroup:
-    """Event types with the same first two words, for the filter."""
-
-    prefix: str
-    label: str
-    count: Count
-    types: list[tuple[str, Count]]
-
-
 def state_counts(cap: int = COUNT_CAP) -> dict[str, Count]:
     """Return the number of events per state, each counted up to `cap`: one query."""
     with connection.cursor() as cursor:
@@ -85,11 +71,11 @@ def state_counts(cap: int = COUNT_CAP) -> dict[str, Count]:
         return {state: Count.with_cap(count, cap) for state, count in cursor.fetchall()}
 
 
-def type_counts(cap: int = COUNT_CAP) -> dict[str, Count]:
-    """Return every received type with its number of events, each counted up to `cap`: one query."""
+def received_types() -> list[str]:
+    """Return every received type, in order: one query, of one index step for each type."""
     with connection.cursor() as cursor:
-        cursor.execute(_TYPES_SQL, {"cap": cap + 1, "max_types": MAX_TYPES})
-        return {name: Count.with_cap(count, cap) for name, count in cursor.fetchall()}
+        cursor.execute(_TYPES_SQL, [MAX_TYPES])
+        return [name for (name,) in cursor.fetchall()]
 
 
 def last_event_before(moment: datetime) -> int:
@@ -102,26 +88,11 @@ def last_event_before(moment: datetime) -> int:
         return int(cursor.fetchone()[0])
 
 
-def numbers_between(since: datetime | None, until: datetime | None) -> tuple[int, int]:
+def ids_between(since: datetime | None, until: datetime | None) -> tuple[int, int]:
     """Return the ids between which all events received from `since` to `until` are."""
     low = 0 if since is None else last_event_before(since)
     high = MAX_ID if until is None else last_event_before(until + 3 * RECEIPT_SLACK) + 2
     return low, high
-
-
-def received_between(
-    rows: EventQuerySet,
-    since: datetime | None,
-    until: datetime | None,
-    numbers: tuple[int, int] | None = None,
-) -> EventQuerySet:
-    """Return the rows received from `since` to `until`; only that range of ids is read."""
-    low, high = numbers or numbers_between(since, until)
-    if since is not None:
-        rows = rows.filter(pk__gt=low, received_at__gte=since)
-    if until is not None:
-        rows = rows.filter(pk__lt=high, received_at__lte=until)
-    return rows
 
 
 def latest() -> tuple[int, datetime]:
@@ -130,61 +101,6 @@ def latest() -> tuple[int, datetime]:
         cursor.execute("SELECT coalesce(max(id), 0), clock_timestamp() FROM webhooks_event")
         number, now = cursor.fetchone()
         return number, now
-
-
-def page_of_types(
-    types: list[str],
-    within: tuple[int, int],
-    rows: QuerySet[Event],
-    edge: tuple[Any, ...] | None,
-    limit: int,
-    descending: bool,
-) -> list[Event]:
-    """Return the first `limit` rows of these types after the id in `edge`: two queries.
-
-    The index on type finds the first rows of each type, of which the first ones are returned. With
-    all types in one condition, PostgreSQL would scan the inbox by id until it finds enough rows.
-    """
-    low, high = within
-    if edge is not None and descending:
-        high = max(min(high, edge[0]), 0)
-    elif edge is not None:
-        low = min(max(low, edge[0]), MAX_ID)
-    source, values = _first_rows_of_types(types, (low, high), rows, limit, descending)
-    order = "DESC" if descending else "ASC"
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT id FROM {source} ORDER BY id {order} LIMIT %s", [*values, limit])
-        numbers = [row[0] for row in cursor.fetchall()]
-    return list(rows.filter(pk__in=numbers).order_by("-pk" if descending else "pk"))
-
-
-def count_types(types: list[str], within: tuple[int, int], rows: QuerySet[Event]) -> Count:
-    """Return how many rows are of one of these types, counted up to a cap: one query."""
-    source, values = _first_rows_of_types(types, within, rows, COUNT_CAP + 1, descending=True)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT %s) AS found",
-            [*values, COUNT_CAP + 1],
-        )
-        return Count.with_cap(cursor.fetchone()[0], COUNT_CAP)
-
-
-def _first_rows_of_types(
-    types: list[str], within: tuple[int, int], rows: QuerySet[Event], limit: int, descending: bool
-) -> tuple[str, list[Any]]:
-    """Return a FROM item with the ids of the first rows of each type, and its parameters."""
-    # `kind.name` is a column of the surrounding statement. The condition is a range of the index
-    # on type and id: with an equality on the type, PostgreSQL may choose to scan by id.
-    key = "(webhooks_event.event_type, webhooks_event.id)"
-    conditions = [f"{key} > (kind.name, %s)", f"{key} < (kind.name, %s)"]
-    sign = "-" if descending else ""
-    rows_of_type = rows.extra(where=conditions, params=within)  # noqa: S610 - our own names
-    rows_of_type = rows_of_type.order_by(f"{sign}event_type", f"{sign}pk")
-    subquery, values = rows_of_type.values("pk")[:limit].query.sql_with_params()
-    return (
-        f"unnest(%s::text[]) AS kind (name) CROSS JOIN LATERAL ({subquery}) AS few (id)",
-        [types, *values],
-    )
 
 
 def oldest_waiting() -> datetime | None:
@@ -196,22 +112,6 @@ def oldest_waiting() -> datetime | None:
         cursor.execute(_OLDEST_SQL)
         received_at: datetime | None = cursor.fetchone()[0]
         return received_at
-
-
-def group_types(counts: dict[str, Count]) -> list[EventTypeGroup]:
-    """Group types by their first two words, as the catalogue does."""
-    groups: dict[str, list[tuple[str, Count]]] = {}
-    for name, count in counts.items():
-        groups.setdefault(".".join(name.split(".")[:2]), []).append((name, count))
-    return [
-        EventTypeGroup(prefix, group_label(prefix), _sum([count for _, count in types]), types)
-        for prefix, types in groups.items()
-    ]
-
-
-def _sum(counts: Sequence[Count]) -> Count:
-    total = sum(count.value for count in counts)
-    return Count(total, any(count.capped for count in counts))
 
 
 # Labels
@@ -247,6 +147,11 @@ _WHOLE_TYPES: Final = {
 _VERBS: Final = {"created": "new", "updated": "changed", "error": "broken", "changed": "changed"}
 
 
+def type_group(event_type: str) -> str:
+    """Return the first two words of a type."""
+    return ".".join(event_type.split(".")[:2])
+
+
 def group_label(prefix: str) -> str:
     """Return the label for the first two words of a type; these words if they are unknown."""
     return _GROUPS.get(prefix, prefix)
@@ -257,7 +162,7 @@ def type_label(event_type: str) -> str:
     if event_type in _WHOLE_TYPES:
         return _WHOLE_TYPES[event_type]
     first, _, last = event_type.rpartition(".")
-    group = ".".join(event_type.split(".")[:2])
+    group = type_group(event_type)
     verb = _VERBS.get(last, last.replace("_", " "))
     if group in ("daily.data", "historical.data") and first.count(".") == 2:
         thing = first.rpartition(".")[2].replace("_", " ").capitalize()

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django import forms
 
-from backoffice.pages.lists.fields import TimestampField, UuidField, check_day_order
+from backoffice.pages.lists.fields import (
+    DaysField,
+    DeferredChoiceField,
+    TimestampField,
+    UuidField,
+    check_day_order,
+)
+from backoffice.pages.lists.forms import Filter, FilterForm
 from webhooks import event_log
 from webhooks.models import Event, EventQuerySet
 
@@ -22,6 +30,8 @@ TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "done": ("Done", (Event.State.DONE,)),
 }
 """Label and states of each tab."""
+RARE_TABS: Final = frozenset({"failed", "retrying", "waiting", "skipped", "foreign"})
+"""Tabs of states with few events, which have partial indexes."""
 
 
 class TypeField(forms.CharField):
@@ -38,10 +48,25 @@ class TypeField(forms.CharField):
         )
 
 
-class EventFilters(forms.Form):
+def event_type_choices(event_types: Sequence[str]) -> list[tuple[str, str]]:
+    """Return choices for types: each group by its first words, followed by its types."""
+    choices: dict[str, str] = {}
+    for name in event_types:
+        prefix = event_log.type_group(name)
+        if prefix != name:
+            choices.setdefault(prefix, f"{event_log.group_label(prefix)} (all)")
+        choices[name] = event_log.type_label(name)
+    return list(choices.items())
+
+
+class EventFilters(FilterForm):
     """Filters of the event log. They accept only ids, so that no URL has personal data."""
 
-    type = TypeField()
+    show = forms.CharField(required=False, max_length=20, widget=forms.HiddenInput)
+    type = DeferredChoiceField(required=False, label="Type", widget=forms.CheckboxSelectMultiple)
+    day = DaysField("", label="Day")
+    since = TimestampField(label="Received from")
+    until = TimestampField(label="Received until", end_of_day=True, help_text="The whole day.")
     user_id = UuidField(label="Patient ID")
     subject_id = forms.CharField(
         required=False,
@@ -50,12 +75,53 @@ class EventFilters(forms.Form):
         help_text="The whole id of the order, job, workout or other record it is about.",
     )
     message_id = forms.CharField(required=False, max_length=200, label="Message ID")
-    since = TimestampField(label="Received from")
-    until = TimestampField(label="Received until", end_of_day=True, help_text="The whole day.")
-    conflict = forms.BooleanField(required=False, label="Came again with another body")
+    conflict = forms.ChoiceField(
+        required=False,
+        label="Came again with another body",
+        choices=[("", "Either"), ("on", "Yes")],
+    )
 
+    SORTS: ClassVar = {"received": ("id",)}
+    DESCENDING_FIRST = frozenset({"received"})
+    TAB_FIELDS = frozenset({"show"})
+    FILTERS: ClassVar = (
+        Filter("Type", ("type",), always_shown=True),
+        Filter("Received", ("day", "since", "until"), always_shown=True, shows_zone=True),
+        Filter("About", ("user_id", "subject_id", "message_id"), always_shown=True),
+        Filter("Another body", ("conflict",)),
+    )
     IDS: Final = ("user_id", "subject_id", "message_id")
-    DATES: Final = ("since", "until")
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        field = self.fields["type"]
+        assert isinstance(field, DeferredChoiceField)
+        field.offer(lambda: event_type_choices(self.received_types))
+
+    @cached_property
+    def received_types(self) -> list[str]:
+        return event_log.received_types()
+
+    @cached_property
+    def types(self) -> list[str] | None:
+        """The received types that match a valid form; None without a filter by type.
+
+        A value of the filter is a type or its first words.
+        """
+        chosen = self.cleaned_data["type"]
+        if not chosen:
+            return None
+        matching = (event_log.types_with_prefix(self.received_types, prefix) for prefix in chosen)
+        return sorted(set().union(*matching))
+
+    @property
+    def tab(self) -> str:
+        return self.cleaned_data.get("show") or ""
+
+    def clean_show(self) -> str:
+        """Return the tab; that of all events for an unknown one."""
+        name: str = self.cleaned_data["show"]
+        return name if name in TABS else ""
 
     def clean_subject_id(self) -> str:
         return str(self.cleaned_data["subject_id"]).strip()
@@ -64,45 +130,39 @@ class EventFilters(forms.Form):
         return str(self.cleaned_data["message_id"]).strip()
 
     def clean(self) -> None:
+        super().clean()
         check_day_order(self, "since", "until")
 
-    def types(self, event_types: Iterable[str]) -> list[str] | None:
-        """Return the types that match; None without a filter by type."""
-        prefix = self.cleaned_data.get("type")
-        return event_log.types_with_prefix(list(event_types), prefix) if prefix else None
-
-    def is_specific(self) -> bool:
-        """Return whether a filter selects a patient, record or message: few events match it."""
-        return any(self.cleaned_data.get(name) for name in (*self.IDS, "conflict"))
-
-    def apply(self, rows: EventQuerySet) -> EventQuerySet:
-        """Filter rows by everything except the type."""
+    def is_read_by_type(self) -> bool:
+        """Return whether a valid form has several types, and no filter that few events match."""
         filters = self.cleaned_data
-        rows = rows.filter(**{name: filters[name] for name in self.IDS if filters.get(name)})
-        if filters.get("conflict"):
-            rows = rows.filter(body_conflict=True)
-        return event_log.received_between(
-            rows, filters.get("since"), filters.get("until"), self.within
-        )
+        is_rare = self.tab in RARE_TABS or any(filters[name] for name in (*self.IDS, "conflict"))
+        return self.types is not None and len(self.types) > 1 and not is_rare
 
     @cached_property
-    def within(self) -> tuple[int, int]:
-        """Return the ids between which all events are that match the dates."""
-        return event_log.numbers_between(
-            self.cleaned_data.get("since"), self.cleaned_data.get("until")
-        )
+    def received(self) -> tuple[datetime | None, datetime | None]:
+        """The first and the last time of receipt of a valid form."""
+        since, until = self.cleaned_data["since"], self.cleaned_data["until"]
+        if self.cleaned_data["day"]:
+            first, after = self.cleaned_data["day"]
+            since = max(since or first, first)
+            until = min(until or after, after - timedelta(microseconds=1))
+        return since, until
 
-    def chips(self) -> list[dict[str, str]]:
-        """Return the active filters with labels."""
-        return [
-            {"name": name, "value": self.data[name], "label": self._value_label(name)}
-            for name, field in self.fields.items()
-            if self.cleaned_data.get(name)
-        ]
+    @cached_property
+    def ids(self) -> tuple[int, int]:
+        """The ids between which all events are that match the times of receipt."""
+        return event_log.ids_between(*self.received)
 
-    def _value_label(self, name: str) -> str:
-        label = str(self.fields[name].label)
-        return label if name == "conflict" else f"{label}: {self.data[name]}"
+    def apply(self, rows: EventQuerySet) -> EventQuerySet:
+        """Return the rows that match a valid form, of all types and ids."""
+        filters = self.cleaned_data
+        rows = rows.filter(**{name: filters[name] for name in self.IDS if filters[name]})
+        if filters["conflict"]:
+            rows = rows.filter(body_conflict=True)
+        if states := TABS[self.tab][1]:
+            rows = rows.filter(state__in=states)
+        return rows.received_between(*self.received)
 
 
 class ReplayFilters(forms.Form):
@@ -142,4 +202,7 @@ class ReplayFilters(forms.Form):
             rows = rows.filter(pk__lte=filters["through"])
         if filters.get("shown_at"):
             rows = rows.filter(applied_at__lte=filters["shown_at"])
-        return event_log.received_between(rows, filters.get("since"), None)
+        since = filters.get("since")
+        if since is not None:
+            rows = rows.filter(pk__gt=event_log.last_event_before(since))
+        return rows.received_between(since, None)

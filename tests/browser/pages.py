@@ -105,6 +105,7 @@ EXTRA_QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "appointments:list": ("?show=past", "?show=requested"),
     "unbooked:list": ("?show=rebook",),
     "system:runs": ("?resource=orders",),
+    "events:list": ("?type=labtest", "?show=failed"),
     "audit:list": ("?outcome=refused", "?record=nothing-at-all"),
     "reports:list": ("?show=all", "?state=nothing-at-all"),
     "unmatched:list": ("?show=decided", "?lab=nothing-at-all"),

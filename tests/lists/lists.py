@@ -14,6 +14,7 @@ from orders.order_list.definition import ORDER_LIST
 from orders.results.result_list import RESULT_LIST
 from orders.unmatched.unmatched_list import UNMATCHED_LIST
 from patients.patient_list import PATIENTS
+from webhooks.event_list import EVENT_LIST
 
 LISTS: Final[tuple[ListPage, ...]] = (
     ORDER_LIST,
@@ -24,5 +25,6 @@ LISTS: Final[tuple[ListPage, ...]] = (
     RESULT_LIST,
     UNMATCHED_LIST,
     REPORT_LIST,
+    EVENT_LIST,
     AUDIT_LIST,
 )

@@ -23,6 +23,8 @@ from patients.models import Patient
 from patients.patient_list import PATIENTS
 from tests.api.rows import envelope, order, patient, report, staff, uid, unmatched_result
 from tests.lists.lists import LISTS
+from tests.webhooks.events import event
+from webhooks.event_list import EVENT_LIST
 
 pytestmark = pytest.mark.django_db
 
@@ -105,6 +107,8 @@ def rows() -> None:
         unmatched_result(n % 30, id=uid("unmatched", n), last_name=f"Testperson{n % 4}")
         for n in range(ROWS)
     )
+    for n in range(ROWS):
+        event(n)
 
 
 @pytest.fixture
@@ -215,7 +219,7 @@ def test_page_has_search_box_of_top_bar_and_keyboard_rows(
 
 
 @pytest.mark.parametrize(
-    "list_page", [ORDER_LIST, PATIENTS, REPORT_LIST], ids=lambda each: each.name
+    "list_page", [EVENT_LIST, ORDER_LIST, PATIENTS, REPORT_LIST], ids=lambda each: each.name
 )
 def test_list_without_rows_says_what_comes(reader: Client, list_page: ListPage) -> None:
     page = open_list(reader, list_page).content.decode()

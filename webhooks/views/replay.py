@@ -62,7 +62,7 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
     valid = form.is_valid()
     chosen = Event.objects.none()
     if valid:
-        chosen = form.apply(Event.objects.with_body(), list(event_log.type_counts()))
+        chosen = form.apply(Event.objects.with_body(), event_log.received_types())
     if request.method == "POST" and valid:
         if not form.cleaned_data.get("through"):
             return redirect("events:replay")

@@ -7,6 +7,9 @@
 2. Along the sort. A longer list is one plain query: the filters, the columns of the sort, the
    cursor, and the size of the page as its limit. The index of the sort has the filtered columns.
 
+A page of the second way may also begin with keys: the event log finds those of several types by
+their index (`webhooks.models.EventQuerySet.first_of_types`).
+
 PostgreSQL chooses the indexes of both. A list is never wrong because of this choice, only slow.
 """
 

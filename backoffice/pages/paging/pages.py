@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypedDict, TypeVar
 
@@ -66,24 +66,15 @@ def fetch_page(
     size: int,
     after: str | None = None,
     before: str | None = None,
-    read: Callable[..., Iterable[Row]] | None = None,
 ) -> Page[Row]:
     """Return one page of `rows`: one query, and one more by key for a private cursor.
 
-    `read(rows, cursor, limit, descending)` replaces the query where the caller has a shorter way to
-    the first `limit` rows behind the cursor.
-
     A cursor that cannot be decoded, or that names a deleted row, leads to the first page.
     """
-    cursor = _decode_cursor(rows, sort, after or before)
-    backwards = cursor is not None and not after
-    descending = sort.descending != backwards
+    cursor, descending = page_start(rows, sort, after=after, before=before)
+    backwards = descending != sort.descending
     # The extra row shows that there is another page.
-    fetched = list(
-        read(rows, cursor, size + 1, descending)
-        if read
-        else _first_rows(rows, sort.columns, cursor, size + 1, descending)
-    )
+    fetched = list(_first_rows(rows, sort.columns, cursor, size + 1, descending))
     has_more, fetched = len(fetched) > size, fetched[:size]
     if backwards:
         fetched.reverse()
@@ -96,6 +87,15 @@ def fetch_page(
         if (has_more if backwards else cursor is not None)
         else None,
     )
+
+
+def page_start(
+    rows: QuerySet[Row], sort: Sort, *, after: str | None, before: str | None
+) -> tuple[Cursor, bool]:
+    """Return the cursor where a page begins, and whether it is read in descending order."""
+    cursor = _decode_cursor(rows, sort, after or before)
+    backwards = cursor is not None and not after
+    return cursor, sort.descending != backwards
 
 
 def _first_rows(

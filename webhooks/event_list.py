@@ -1,0 +1,223 @@
+"""The event log (System > Events): its columns, tabs and download."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django.http import QueryDict
+
+from backoffice.accounts.access import may
+from backoffice.core import vocabulary
+from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
+from backoffice.pages.paging.counts import COUNT_CAP, Count, capped_count
+from backoffice.pages.paging.pages import Page, PagePosition, fetch_page, page_start
+from webhooks import event_log, silence
+from webhooks.event_list_rows import EventRow, event_rows
+from webhooks.event_log import MAX_ID
+from webhooks.forms import TABS, EventFilters
+from webhooks.models import Event, EventQuerySet
+
+
+def _seconds(duration: timedelta | None) -> int | None:
+    return None if duration is None else round(duration.total_seconds())
+
+
+COLUMNS: Final = (
+    Column(
+        "type",
+        "Type",
+        (
+            ExportCell("Event", lambda row: row.event.pk),
+            ExportCell("Type", lambda row: row.event.event_type),
+        ),
+        macro="type",
+    ),
+    Column(
+        "outcome",
+        "Outcome",
+        (
+            ExportCell("State", lambda row: row.event.state),
+            ExportCell("Outcome", lambda row: row.term.label),
+            ExportCell("Reason", lambda row: row.event.reason),
+            ExportCell("Field", lambda row: row.event.path),
+            ExportCell("Came again with another body", lambda row: row.event.body_conflict),
+        ),
+        macro="outcome",
+    ),
+    Column(
+        "patient",
+        "Patient",
+        (
+            ExportCell("Patient", lambda row: row.event.user_id),
+            ExportCell("Name", lambda row: row.name),
+        ),
+        macro="patient",
+        cell_css="nowrap",
+    ),
+    Column(
+        "about",
+        "About",
+        (ExportCell("About", lambda row: row.event.subject_id),),
+        macro="about",
+        cell_css="nowrap",
+    ),
+    Column(
+        "happened",
+        "Happened",
+        (ExportCell("Happened", lambda row: row.happened_at, is_timestamp=True),),
+        macro="happened",
+        cell_css="nowrap",
+    ),
+    Column(
+        "received",
+        "Received",
+        (ExportCell("Received", lambda row: row.event.received_at, is_timestamp=True),),
+        sort="received",
+        macro="received",
+        cell_css="nowrap",
+    ),
+    Column(
+        "delay",
+        "Delay",
+        (ExportCell("Delay in seconds", lambda row: _seconds(row.delay)),),
+        css="num",
+        macro="delay",
+        cell_css="num nowrap",
+    ),
+    Column(
+        "handled",
+        "Handled in",
+        (ExportCell("Handled in seconds", lambda row: _seconds(row.processing_time)),),
+        css="num",
+        macro="handled_in",
+        cell_css="num nowrap",
+    ),
+    Column(
+        "attempts",
+        "Attempts",
+        (
+            ExportCell("Attempts", lambda row: row.attempts),
+            ExportCell("Deliveries", lambda row: row.event.deliveries),
+        ),
+        css="num",
+        macro="attempts",
+        cell_css="num",
+    ),
+    Column(
+        "message",
+        "Message",
+        (ExportCell("Message", lambda row: row.event.message_id),),
+        shown=False,
+        macro="message",
+        cell_css="nowrap",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventRowContext:
+    """What the rows of events show to a user."""
+
+    by_name: bool
+    sees_orders: bool
+
+
+class EventList(ListPage):
+    name = "events"
+    title = "Events"
+    template = "webhooks/list.html"
+    subject = "event"
+    nouns = ("event", "events")
+    needs = ("events.view",)
+    columns = COLUMNS
+    row_macros = "webhooks/event_rows.html"
+    presets: ClassVar = (
+        Preset("orders", "Orders and visits", {"type": ["labtest.order", "labtest.appointment"]}),
+        Preset("critical", "Critical results", {"type": ["labtest.result"]}),
+        Preset("conflict", "With another body", {"conflict": ["on"]}),
+    )
+
+    def form(self, data: QueryDict, user: Any) -> EventFilters:
+        return EventFilters(data)
+
+    def visible_rows(self, user: Any) -> EventQuerySet:
+        return Event.objects.for_list()
+
+    def rows(self, form: Any, user: Any) -> EventQuerySet:
+        rows: EventQuerySet = form.apply(self.visible_rows(user))
+        low, high = form.ids
+        if low > 0:
+            rows = rows.filter(pk__gt=low)
+        if high < MAX_ID:
+            rows = rows.filter(pk__lt=high)
+        return rows if form.types is None else rows.filter(event_type__in=form.types)
+
+    def count_and_page(
+        self, form: Any, user: Any, size: int, place: PagePosition, number: int | None = None
+    ) -> tuple[Count, Page[Event]]:
+        """Return how many events match a valid form, and a page of them.
+
+        Those of several types are found by `first_of_types`.
+        """
+        if not form.is_read_by_type():
+            return super().count_and_page(form, user, size, place, number)
+        rows, sort = form.apply(self.visible_rows(user)), self.sort_for(form)
+        count = capped_count(rows.first_of_types(form.types, form.ids, COUNT_CAP + 1))
+        cursor, descending = page_start(rows, sort, **place)
+        low, high = form.ids
+        if cursor is not None and descending:
+            high = max(min(high, cursor[0]), 0)
+        elif cursor is not None:
+            low = min(max(low, cursor[0]), MAX_ID)
+        rows = rows.first_of_types(form.types, (low, high), size + 1, descending=descending)
+        return count, fetch_page(rows, sort, size=size, **place)
+
+    def with_related(self, rows: list[Event], user: Any) -> list[EventRow]:
+        return event_rows(rows, by_name=may(user, "patients.view"))
+
+    def row_context(self, user: Any, column_keys: Set[str]) -> EventRowContext:
+        return EventRowContext(may(user, "patients.view"), may(user, "orders.view"))
+
+    def page_context(self, form: Any, user: Any) -> dict[str, Any]:
+        """Return the tabs with their counts, and how the deliveries are."""
+        counts = event_log.state_counts()
+        return {
+            "tab": form.tab,
+            "tabs": _tabs(counts, form.tab),
+            "any_events": bool(form.received_types),
+            "oldest": event_log.oldest_waiting(),
+            "silence": silence.read(),
+            "failed": counts[Event.State.DEAD],
+            "may_replay": may(user, "events.replay"),
+        }
+
+    def patient_id_of(self, row: Event) -> UUID | None:
+        return row.user_id
+
+
+def _tabs(counts: dict[str, Count], current: str) -> list[dict[str, object]]:
+    """Return a tab per state. Tabs of errors are left out if they have no events."""
+    tabs: list[dict[str, object]] = []
+    for name, (label, states) in TABS.items():
+        count = counts[states[0]] if states else None
+        if count and not count.value and name not in ("failed", "done") and name != current:
+            continue
+        term = vocabulary.term("event.state", states[0]) if states else None
+        tabs.append(
+            {
+                "name": name,
+                "label": label,
+                "count": count if name != "done" else None,
+                "family": term.family if term else "",
+                "glyph": term.glyph if term else "",
+                "current": name == current,
+            }
+        )
+    return tabs
+
+
+EVENT_LIST: Final = EventList()
