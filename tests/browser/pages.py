@@ -60,6 +60,7 @@ SAMPLES: Final[dict[str, str]] = {
 _ORDER_VIEW: Final = "SELECT id FROM pages_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
 _PATIENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'patients'")
 _AUDIT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'audit'")
+_SYSTEM_LISTS: Final = ("commands", "runs", "drift", "unread", "staff")
 _RESULT_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
 _RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _EXCEPTION: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
@@ -76,6 +77,11 @@ ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
     " WHERE NOT is_missing ORDER BY slug LIMIT 1",
     ("audit:view", "key"): _AUDIT_VIEW,
     ("audit:view-change", "key"): _AUDIT_VIEW,
+    **{
+        (f"{name}:{route}", "key"): _ORDER_VIEW.replace("'orders'", f"'{name}'")
+        for name in _SYSTEM_LISTS
+        for route in ("view", "view-change")
+    },
     ("reviewing:version", "order_id"): _RESULT_VERSION.format("order_id"),
     ("reviewing:version", "number"): _RESULT_VERSION.format("number"),
     ("exceptions:card", "group"): "SELECT 'delivery'",
@@ -102,7 +108,7 @@ ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
 
 EXTRA_QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "orders:list": ("?search_input=nobody-at-all", "?bucket=needs-action"),
-    "system:runs": ("?resource=orders",),
+    "runs:list": ("?resource=orders",),
     "audit:list": ("?outcome=refused", "?record=nothing-at-all"),
 }
 """Query strings that show further states of a page."""

@@ -147,7 +147,8 @@ def _create_list_views(by: User) -> None:
 
     from backoffice.pages.models import BulkRun, SavedView
 
-    for listing in ("orders", "patients", "audit"):
+    lists = ("orders", "patients", "audit", "commands", "runs", "drift", "unread", "staff")
+    for listing in lists:
         SavedView.objects.create(listing=listing, name="Made up", owner=by, shared=True)
     BulkRun.objects.create(
         listing="orders",

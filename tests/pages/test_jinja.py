@@ -7,12 +7,10 @@ from uuid import UUID
 import pytest
 from django.template import Context, Template, engines
 
-from backoffice.audit.entry_list import AUDIT_LIST
 from backoffice.pages.jinja import cell_macros, url
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.macros import render_macro
-from orders.order_list.definition import ORDER_LIST
-from patients.patient_list import PATIENTS
+from tests.lists.test_every_list import LISTS
 
 ENVIRONMENT = engines["jinja2"].env  # type: ignore[attr-defined]
 
@@ -34,7 +32,7 @@ def test_url_of_page_record_and_other_route() -> None:
     assert url("orders:view", 3) == url("orders:view", key=3)
 
 
-@pytest.mark.parametrize("list_page", [AUDIT_LIST, ORDER_LIST, PATIENTS])
+@pytest.mark.parametrize("list_page", LISTS)
 def test_every_column_has_a_macro(list_page: ListPage) -> None:
     macros = ENVIRONMENT.get_template(list_page.row_macros).module
     assert len(cell_macros(list_page.columns, macros)) == len(list_page.columns)
