@@ -22,5 +22,13 @@ class Migration(migrations.Migration):
             "syncrun",
             models.Index(fields=["state", "created_at", "id"], name="run_in_state"),
         ),
+        AddIndexConcurrently(
+            "syncrun",
+            models.Index(
+                fields=["resource", "created_at", "id"],
+                condition=models.Q(full=True),
+                name="run_full_of_resource",
+            ),
+        ),
         RemoveIndexConcurrently("syncrun", "run_latest_of_resource"),
     ]
