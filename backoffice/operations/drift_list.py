@@ -13,7 +13,7 @@ from backoffice.operations.mirror_filters import (
     DATE_FILTER,
     LIST_FILTER,
     MirrorFilters,
-    RecordField,
+    RecordKeyField,
 )
 from backoffice.pages.formats import list_name
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
@@ -29,7 +29,7 @@ class DriftFilters(MirrorFilters):
         choices=Drift.Kind.choices,
         widget=forms.CheckboxSelectMultiple,
     )
-    record = RecordField()
+    record = RecordKeyField()
 
     MODEL = Drift
     TIME = "found_at"

@@ -62,7 +62,7 @@ class MirrorFilters(FilterForm):
         return rows
 
 
-class RecordField(forms.CharField):
+class RecordKeyField(forms.CharField):
     """The whole ID of a record."""
 
     def __init__(self) -> None:

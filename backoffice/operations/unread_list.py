@@ -13,7 +13,7 @@ from backoffice.operations.mirror_filters import (
     DATE_FILTER,
     LIST_FILTER,
     MirrorFilters,
-    RecordField,
+    RecordKeyField,
 )
 from backoffice.pages.formats import list_name
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
@@ -28,7 +28,7 @@ class UnreadFilters(MirrorFilters):
         label="Stored",
         choices=[("", "Either"), ("part", "All but the unread part"), ("nothing", "Nothing")],
     )
-    record = RecordField()
+    record = RecordKeyField()
 
     MODEL = UnreadRecord
     TIME = "last_seen"
