@@ -7,8 +7,13 @@ from django.urls import include, path
 
 from backoffice.accounts.views import sign_in
 from backoffice.admin import site
+from backoffice.admin.staff_list import STAFF_LIST
+from backoffice.operations.drift_list import DRIFT_LIST
+from backoffice.operations.run_list import RUN_LIST
+from backoffice.operations.unread_list import UNREAD_LIST
 from backoffice.operations.views import health
 from backoffice.pages import views as pages
+from backoffice.pages.lists.urls import list_urls
 
 handler400 = "backoffice.pages.views.bad_request"
 handler404 = "backoffice.pages.views.not_found"
@@ -43,6 +48,10 @@ urlpatterns = [
     path("health/ready", health.ready, name="health-ready"),
     path("admin/", site.urls),
     path("system/", include("backoffice.operations.system_urls")),
+    path("system/runs/", include((list_urls(RUN_LIST), RUN_LIST.name))),
+    path("system/drift/", include((list_urls(DRIFT_LIST), DRIFT_LIST.name))),
+    path("system/unread/", include((list_urls(UNREAD_LIST), UNREAD_LIST.name))),
+    path("system/staff/", include((list_urls(STAFF_LIST), STAFF_LIST.name))),
     path("system/audit/", include("backoffice.audit.urls")),
     path("", include("patients.wearables.urls")),
     path("", include("webhooks.page_urls")),

@@ -33,6 +33,8 @@ class IndexLink:
 
 
 LINKS: Final = (
+    IndexLink(PEOPLE, "Staff list", "Who has which roles, signs in, and has a second factor",
+              "staff:list", "staff.change"),
     IndexLink(PEOPLE, "What each role may do", "Roles and permissions side by side", "roles",
               "staff.change"),
     IndexLink(WORK, "Events", "What the service sent by webhook, and the outcomes", "events:list",
@@ -43,12 +45,12 @@ LINKS: Final = (
               "commands.view"),
     IndexLink(WORK, "Requests to decide", "Requests whose outcome is unknown", "commands:list",
               "commands.decide", "?show=decide"),
-    IndexLink(WORK, "Runs", "Syncs of the service’s lists", "system:runs", "system.view"),
+    IndexLink(WORK, "Runs", "Syncs of the service’s lists", "runs:list", "system.view"),
     IndexLink(WORK, "Look-ups", "Records read one by one: what is due, what failed",
               "system:health", "system.view", "#lookups"),
-    IndexLink(WORK, "Differences", "Where our copy differed from the service", "system:drift",
+    IndexLink(WORK, "Differences", "Where our copy differed from the service", "drift:list",
               "system.view"),
-    IndexLink(WORK, "Unread records", "Records that do not fit their columns", "system:unread",
+    IndexLink(WORK, "Unread records", "Records that do not fit their columns", "unread:list",
               "system.view"),
     IndexLink(VALUES, "Unknown values", "Give each a meaning: bucket and words",
               "system:unknown", "system.view"),

@@ -17,7 +17,7 @@ from django.contrib import admin, messages
 from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.forms.boundfield import BoundWidget
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -34,6 +34,7 @@ from backoffice.accounts.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVIC
 from backoffice.accounts.models import User
 from backoffice.accounts.passwords import other_sessions
 from backoffice.accounts.recent_authentication import require_recent_authentication
+from backoffice.accounts.staff_queries import has_role, with_second_factor
 from backoffice.admin import groups
 from backoffice.admin.lists import BaseAdmin, display
 from backoffice.admin.site import site
@@ -157,10 +158,7 @@ class RoleFilter(SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> QuerySet[User]:
         role = self.value()
-        if not role:
-            return queryset
-        holders = queryset.filter(groups__name=role)
-        return queryset.filter(Q(pk__in=holders) | Q(is_superuser=role == ADMINISTRATOR))
+        return queryset.filter(has_role([role])) if role else queryset
 
 
 @method_decorator(require_recent_authentication, name="changelist_view")
@@ -193,10 +191,7 @@ class StaffAdmin(BaseAdmin):
         )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        factors = Authenticator.objects.filter(user=OuterRef("pk"))
-        rows = super().get_queryset(request).prefetch_related("groups")
-        annotated: QuerySet[User] = rows.annotate(factor=Exists(factors))
-        return annotated
+        return with_second_factor(super().get_queryset(request).prefetch_related("groups"))
 
     def display_name(self, row: User) -> str:
         return staff_name(row)
@@ -224,7 +219,7 @@ class StaffAdmin(BaseAdmin):
 
     @display("Second factor")
     def second_factor(self, user: Any) -> bool:
-        return bool(user.factor)
+        return bool(user.has_second_factor)
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any

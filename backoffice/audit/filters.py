@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django_filters import CharFilter, ChoiceFilter
 
-from backoffice.accounts.models import User
+from backoffice.accounts.staff_queries import staff_choices
 from backoffice.audit.models import AuditEntry
 from backoffice.audit.recording import ACTION_LABELS, kind_label
 from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
@@ -46,11 +46,7 @@ def _kind_choices() -> list[tuple[str, str]]:
 
 
 def _person_choices() -> list[tuple[str, str]]:
-    named = User.objects.order_by("first_name", "last_name", "username").values_list(
-        "pk", "first_name", "last_name", "username"
-    )[:1_000]
-    people = [(str(key), f"{first} {last}".strip() or name) for key, first, last, name in named]
-    return [*people, (NOBODY, "Nobody who is known")]
+    return [*staff_choices(), (NOBODY, "Nobody who is known")]
 
 
 class PersonField(DeferredChoiceField):

@@ -90,6 +90,12 @@ class UnreadRecord(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["resource", "key"], name="unread_record_once")
         ]
+        # Reader: the list of unread records, filtered and sorted
+        indexes = [
+            models.Index(fields=["last_seen", "id"], name="unread_by_time"),
+            models.Index(fields=["resource", "last_seen", "id"], name="unread_of_resource"),
+            models.Index(fields=["key"], name="unread_of_key"),
+        ]
 
 
 class DriftQuerySet(models.QuerySet["Drift"]):
@@ -121,4 +127,10 @@ class Drift(models.Model):
     objects = DriftQuerySet.as_manager()
 
     class Meta:
-        indexes = [models.Index(fields=["-found_at"], name="drift_latest")]
+        # Reader: the list of differences, filtered and sorted
+        indexes = [
+            models.Index(fields=["found_at", "id"], name="drift_by_time"),
+            models.Index(fields=["resource", "found_at", "id"], name="drift_of_resource"),
+            models.Index(fields=["kind", "found_at", "id"], name="drift_of_kind"),
+            models.Index(fields=["key"], name="drift_of_key"),
+        ]

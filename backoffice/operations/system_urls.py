@@ -10,9 +10,6 @@ app_name = "system"
 
 urlpatterns = [
     path("", sync.health, name="health"),
-    path("runs/", sync.runs, name="runs"),
-    path("drift/", sync.drift, name="drift"),
-    path("unread/", sync.unread, name="unread"),
     path("tokens/", views.token_list, name="tokens"),
     path("tokens/new/", views.new, name="token-new"),
     path("tokens/<int:token_id>/revoke/", views.revoke, name="token-revoke"),

@@ -21,12 +21,6 @@ class CommandRecords(models.QuerySet["CommandRecord"]):
         """Read requester and decider in the same query."""
         return self.select_related("requested_by", "decided_by")
 
-    def undecided(self) -> CommandRecords:
-        return self.filter(state=CommandRecord.State.UNDECIDED)
-
-    def refused(self) -> CommandRecords:
-        return self.filter(state=CommandRecord.State.REFUSED)
-
     def done_since(self, moment: datetime) -> CommandRecords:
         return self.filter(state=CommandRecord.State.DONE, finished_at__gt=moment)
 
@@ -134,24 +128,21 @@ class CommandRecord(models.Model):
                 condition=Q(state__in=["waiting", "sending", "uncertain", "undecided"]),
                 name="command_due",
             ),
-            # Reader: the status strip on a record's page
+            # Readers: the status strip on a record's page; the list, filtered by a record
             models.Index(
-                fields=["subject_type", "subject_id", "-requested_at"], name="command_of_subject"
+                fields=["subject_id", "subject_type", "-requested_at"], name="command_of_record"
             ),
-            # Reader: the commands on a patient's records
+            # Readers: the commands on a patient's records; the list, filtered by a patient
             models.Index(
                 fields=["patient_id", "-requested_at"],
                 condition=Q(patient_id__isnull=False),
                 name="command_of_patient",
             ),
+            # Readers: tabs, filters and sorts of the list (outbox.command_list)
             models.Index(fields=["-requested_at", "id"], name="command_newest"),
-            # Readers: tabs of the list
             models.Index(fields=["requested_by", "-requested_at", "id"], name="command_of_person"),
-            models.Index(
-                fields=["-requested_at", "id"],
-                condition=Q(state="refused"),
-                name="command_refused",
-            ),
+            models.Index(fields=["state", "requested_at", "id"], name="command_in_state"),
+            models.Index(fields=["kind", "requested_at", "id"], name="command_of_kind"),
             # Reader: team.notifications. A request may have waited for weeks before it was refused.
             models.Index(
                 fields=["finished_at"],

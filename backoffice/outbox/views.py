@@ -1,4 +1,4 @@
-"""Pages of commands: the list, one command, its status strip, and decisions."""
+"""Pages of one command: what became of it, its status strip, and decisions."""
 
 from __future__ import annotations
 
@@ -13,49 +13,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import may, requires
-from backoffice.audit.recording import record_list, record_view
+from backoffice.audit.recording import record_view
 from backoffice.outbox import late_outcomes
 from backoffice.outbox.enqueueing import DECISIONS, resolve, withdraw
 from backoffice.outbox.models import CommandRecord
-from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
-SIZE: Final = 50
-NEWEST_FIRST: Final = Sort(("requested_at", "id"), descending=True)
-COMMAND_TABS: Final = {
-    "mine": "Mine",
-    "decide": "Need a decision",
-    "open": "Under way",
-    "refused": "Refused",
-    "": "All",
-}
 LATE: Final = "Someone was faster, or it has moved on in the meantime. This is its current state."
 MAX_REASON_LENGTH: Final = 500
-
-
-@requires("commands.view")
-@require_safe
-def commands(request: HttpRequest) -> HttpResponse:
-    """List commands, newest first, by state."""
-    show = request.GET.get("show", "")
-    if show not in COMMAND_TABS:
-        raise BadRequest("There is no such tab.")
-    rows = CommandRecord.objects.select_related("requested_by")
-    if show == "mine":
-        rows = rows.filter(requested_by=request.user.pk)
-    elif show == "decide":
-        rows = rows.undecided()
-    elif show == "open":
-        rows = rows.open()
-    elif show == "refused":
-        rows = rows.refused()
-    page = fetch_page(rows, NEWEST_FIRST, size=SIZE, **page_position(request))
-    record_list(
-        request, "command", (row.pk for row in page.rows), (row.patient_id for row in page.rows)
-    )
-    tabs = [
-        {"key": key, "label": label, "current": key == show} for key, label in COMMAND_TABS.items()
-    ]
-    return render(request, "commands/list.html", {"page": page, "tabs": tabs})
 
 
 @requires("commands.view")

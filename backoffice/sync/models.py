@@ -49,7 +49,15 @@ class SyncRun(models.Model):
             )
         ]
         indexes = [
-            models.Index(fields=["resource", "-created_at"], name="run_latest_of_resource"),
+            # Readers: the list of runs, filtered and sorted; the latest run of a resource
+            models.Index(fields=["created_at", "id"], name="run_by_time"),
+            models.Index(fields=["resource", "created_at", "id"], name="run_of_resource"),
+            models.Index(fields=["state", "created_at", "id"], name="run_in_state"),
+            models.Index(
+                fields=["resource", "created_at", "id"],
+                condition=Q(full=True),
+                name="run_full_of_resource",
+            ),
             # Reader: sync.runs
             models.Index(
                 fields=["due_at"], condition=Q(state__in=["due", "running"]), name="run_claimable"

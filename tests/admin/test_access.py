@@ -70,7 +70,7 @@ def test_index_links_to_all_pages(client: Client, administrator: User) -> None:
         assert f'href="{reverse(route_name(model, "changelist"))}"' in page
     for group in ("People and roles", "Laboratories", "Mirror", "Work", "Vocabulary"):
         assert f">{group}</h2>" in page
-    for route in ("events:list", "events:replay", "commands:list", "system:unknown", "system:runs"):
+    for route in ("events:list", "events:replay", "commands:list", "system:unknown", "runs:list"):
         assert f'href="{reverse(route)}' in page
 
 

@@ -104,7 +104,7 @@ EXTRA_QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "results:list": ("?state=signed", "?place=normal"),
     "appointments:list": ("?show=past", "?show=requested"),
     "unbooked:list": ("?show=rebook",),
-    "system:runs": ("?resource=orders",),
+    "runs:list": ("?resource=orders",),
     "events:list": ("?type=labtest", "?show=failed"),
     "audit:list": ("?outcome=refused", "?record=nothing-at-all"),
     "reports:list": ("?show=all", "?state=nothing-at-all"),

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from backoffice.admin.staff_list import STAFF_LIST
 from backoffice.audit.entry_list import AUDIT_LIST
+from backoffice.operations.drift_list import DRIFT_LIST
+from backoffice.operations.run_list import RUN_LIST
+from backoffice.operations.unread_list import UNREAD_LIST
+from backoffice.outbox.command_list import COMMAND_LIST
 from backoffice.pages.lists.definition import ListPage
 from labs.reports.report_list import REPORT_LIST
 from orders.appointment_list.definition import APPOINTMENT_LIST
@@ -27,4 +32,9 @@ LISTS: Final[tuple[ListPage, ...]] = (
     REPORT_LIST,
     EVENT_LIST,
     AUDIT_LIST,
+    COMMAND_LIST,
+    RUN_LIST,
+    DRIFT_LIST,
+    UNREAD_LIST,
+    STAFF_LIST,
 )

@@ -12,16 +12,22 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
 from backoffice.accounts.access import PERMISSIONS, ROLES
+from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
+from backoffice.mirror.models import Drift, UnreadRecord
+from backoffice.operations.run_list import RUN_LIST
+from backoffice.outbox.command_list import COMMAND_LIST
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.models import SavedView
+from backoffice.sync.models import SyncRun
 from labs.models import Report
 from labs.reports.report_list import REPORT_LIST
 from orders.models import Appointment, Order, Review, UnmatchedResult
 from orders.order_list.definition import ORDER_LIST
 from patients.models import Patient
 from patients.patient_list import PATIENTS
-from tests.api.rows import envelope, order, patient, report, staff, uid, unmatched_result
+from tests.api.rows import NOW, envelope, order, patient, report, staff, uid, unmatched_result
 from tests.lists.lists import LISTS
 from tests.webhooks.events import event
 from webhooks.event_list import EVENT_LIST
@@ -109,6 +115,58 @@ def rows() -> None:
     )
     for n in range(ROWS):
         event(n)
+    people = User.objects.bulk_create(
+        User(
+            username=f"reader-{n:02}",
+            first_name=f"Ada{n % 40:02}",
+            last_name="Testperson",
+            last_login=NOW - timedelta(days=n % 30),
+            date_joined=NOW - timedelta(days=n % 20),
+        )
+        for n in range(ROWS)
+    )
+    CommandRecord.objects.bulk_create(
+        CommandRecord(
+            kind=("order.cancel", "order.create")[n % 2],
+            title="Cancel the order",
+            subject_type="order",
+            subject_id=str(n),
+            payload={},
+            form_id=uid("form", n),
+            idempotency_key=uid("key", n),
+            requested_by=people[0],
+            requested_at=NOW - timedelta(days=n % 30),
+            state=("done", "refused", "undecided")[n % 3],
+        )
+        for n in range(ROWS)
+    )
+    SyncRun.objects.bulk_create(
+        SyncRun(
+            resource=("labs", "orders")[n % 2],
+            full=n % 3 == 0,
+            state=("done", "failed")[n % 2],
+            created_at=NOW - timedelta(hours=n % 30),
+        )
+        for n in range(ROWS)
+    )
+    Drift.objects.bulk_create(
+        Drift(
+            resource=("labs", "orders")[n % 2],
+            key=str(n),
+            kind=("stale", "schema")[n % 2],
+            found_at=NOW - timedelta(hours=n % 30),
+        )
+        for n in range(ROWS)
+    )
+    UnreadRecord.objects.bulk_create(
+        UnreadRecord(
+            resource=("labs", "orders")[n % 2],
+            key=str(n),
+            record="{}",
+            last_seen=NOW - timedelta(hours=n % 30),
+        )
+        for n in range(ROWS)
+    )
 
 
 @pytest.fixture
@@ -219,7 +277,9 @@ def test_page_has_search_box_of_top_bar_and_keyboard_rows(
 
 
 @pytest.mark.parametrize(
-    "list_page", [EVENT_LIST, ORDER_LIST, PATIENTS, REPORT_LIST], ids=lambda each: each.name
+    "list_page",
+    [EVENT_LIST, ORDER_LIST, PATIENTS, REPORT_LIST, COMMAND_LIST, RUN_LIST],
+    ids=lambda each: each.name,
 )
 def test_list_without_rows_says_what_comes(reader: Client, list_page: ListPage) -> None:
     page = open_list(reader, list_page).content.decode()

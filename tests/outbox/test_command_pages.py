@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterator
+from datetime import timedelta
 from inspect import unwrap
 from typing import Any
 
@@ -14,9 +16,12 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
+from backoffice.core.vocabulary.data import VOCABULARIES
+from backoffice.outbox.command import Command
 from backoffice.outbox.enqueueing import typed_values
 from backoffice.outbox.models import CommandRecord
 from backoffice.outbox.template_functions import MAX_ENDED, record_commands
+from backoffice.pages.models import SavedView
 from tests.api.rows import staff
 
 State = CommandRecord.State
@@ -74,6 +79,57 @@ def test_tabs_list_commands_by_state(nurse: User) -> None:
         "refused": {refused.pk},
     }
     assert client.get(reverse("commands:list"), {"show": "nonsense"}).status_code == 400
+
+
+def test_requests_are_filtered(nurse: User) -> None:
+    patient_id = uuid.uuid4()
+    old = create_command(
+        nurse, requested_at=timezone.now() - timedelta(days=40), patient_id=patient_id
+    )
+    placed = create_command(staff("front desk"), kind="order.create", state=State.DONE)
+    client = signed_in_client(nurse)
+    for query, rows in (
+        ({"state": "done"}, [placed]),
+        ({"state": ["done", "waiting"]}, [placed, old]),
+        ({"kind": "order.cancel"}, [old]),
+        ({"person": str(placed.requested_by_id)}, [placed]),
+        ({"person": str(nurse.pk), "show": "mine"}, [old]),
+        ({"kind": "order.create", "show": "mine"}, []),
+        ({"day": "last_7"}, [placed]),
+        ({"until": (timezone.now() - timedelta(days=9)).date().isoformat()}, [old]),
+        ({"patient": str(patient_id)}, [old]),
+        ({"record": f" {placed.subject_id} "}, [placed]),
+    ):
+        assert client.get(reverse("commands:list"), query).context["page"].rows == rows, query
+    for query in ({"person": "nobody"}, {"patient": "1"}, {"record": "\x00"}):
+        assert client.get(reverse("commands:list"), query).status_code == 400, query
+
+
+def test_tab_stays_in_saved_views_and_download(nurse: User) -> None:
+    create_command(nurse, title="Cancel the one order")
+    refused = create_command(nurse, state=State.REFUSED, title="Move a visit")
+    client = signed_in_client(nurse)
+    client.post(reverse("commands:views"), {"name": "Refused ones", "query": "show=refused"})
+    view = SavedView.objects.get(listing="commands")
+    answer = client.get(reverse("commands:view", args=[view.pk]), follow=True)
+    assert answer.context["page"].rows == [refused]
+    answer = client.post(reverse("commands:export"), {"query": "show=refused", "everything": "1"})
+    text = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+    assert "Move a visit" in text and "Cancel the one order" not in text
+
+
+def test_every_kind_of_command_has_a_label() -> None:
+    kinds = {command.kind for command in _all_commands(Command) if hasattr(command, "kind")}
+    assert kinds >= {"order.cancel", "webhook.rotate"}
+    assert {kind for kind in kinds if not kind.startswith("test")} == VOCABULARIES[
+        "command.kind"
+    ].keys()
+
+
+def _all_commands(base: type[Command]) -> Iterator[type[Command]]:
+    for command in base.__subclasses__():
+        yield command
+        yield from _all_commands(command)
 
 
 def test_unsent_command_can_be_withdrawn_by_its_requester(nurse: User) -> None:

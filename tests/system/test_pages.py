@@ -204,11 +204,58 @@ def test_all_differences_page_by_page(client: Client) -> None:
     assert second.next is None
 
 
-def test_all_unread_records(client: Client) -> None:
+def test_unread_records_are_filtered_and_show_no_content(client: Client) -> None:
     UnreadRecord.objects.create(resource="orders", key="k1", reason="not a date", record="secret")
+    UnreadRecord.objects.create(resource="labs", key="k2", record="{}", is_stored=True)
     page = client.get("/system/unread/").content.decode()
-    assert "not a date" in page
+    assert "not a date" in page and "The rest was stored" in page
     assert "secret" not in page
+    for query, keys in (
+        ({"resource": "orders"}, ["k1"]),
+        ({"record": " k2 "}, ["k2"]),
+        ({"stored": "part"}, ["k2"]),
+        ({"stored": "nothing"}, ["k1"]),
+        ({"day": "yesterday"}, []),
+    ):
+        rows = client.get("/system/unread/", query).context["page"].rows
+        assert [row.key for row in rows] == keys, query
+
+
+def test_differences_are_filtered(client: Client) -> None:
+    Drift.objects.create(resource="orders", key="k1", kind="stale", found_at=NOW)
+    Drift.objects.create(
+        resource="labs", key="k2", kind="missing_local", found_at=NOW - timedelta(days=40)
+    )
+    for query, keys in (
+        ({"resource": "labs"}, ["k2"]),
+        ({"resource": ["labs", "orders"]}, ["k1", "k2"]),
+        ({"resource": "comets"}, []),
+        ({"kind": "stale"}, ["k1"]),
+        ({"record": "k2"}, ["k2"]),
+        ({"day": "last_30"}, ["k1"]),
+        ({"until": (NOW - timedelta(days=3)).date().isoformat()}, ["k2"]),
+    ):
+        rows = client.get("/system/drift/", query).context["page"].rows
+        assert [row.key for row in rows] == keys, query
+
+
+def test_runs_are_filtered_by_state_as_shown(client: Client) -> None:
+    done = run("orders", 5)
+    failed = run("orders", 4, state="failed", full=True, error="The list repeats itself.")
+    retrying = run("orders", 3, state="due", attempts=2, finished_at=None)
+    running = run("labs", 2, state="running", finished_at=None)
+    due = run("users", 1, state="due", started_at=None, finished_at=None)
+    page = client.get("/system/runs/").content.decode()
+    assert "Retrying, 2 failed" in page and "The list repeats itself." in page
+    for query, runs in (
+        ({"state": "done"}, [done]),
+        ({"state": "failed"}, [failed]),
+        ({"state": "retrying"}, [retrying]),
+        ({"state": ["due", "running"]}, [due, running]),
+        ({"scope": "full"}, [failed]),
+        ({"scope": "changes", "resource": "orders"}, [retrying, done]),
+    ):
+        assert client.get("/system/runs/", query).context["page"].rows == runs, query
 
 
 def test_runs_of_one_list(client: Client) -> None:
@@ -256,5 +303,8 @@ def test_queries_do_not_grow(client: Client, rows: int, django_assert_num_querie
     # floods, body conflicts, refused, waiting longest.
     with django_assert_num_queries(2 + 1 + 6 + 7):
         client.get("/system/")
-    with django_assert_num_queries(2 + 1 + 1):
+    client.get("/system/runs/")  # The first visit has no counts of the views yet.
+    # Saved views and columns, counts on the tabs, rows found by key, the page, the choices of the
+    # filter, the audit entry.
+    with django_assert_num_queries(2 + 1 + 8):
         client.get("/system/runs/")
