@@ -16,6 +16,7 @@ from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.pages import Page, PagePosition
 from patients.forms import PatientFilters
 from patients.models import Patient, PatientQuerySet
+from patients.search_text import parse_search_text
 
 SORT_NOTICES: Final = {
     "name": "Sorted by name, here and in a download: patients without a name are not listed.",
@@ -138,7 +139,9 @@ class PatientList(ListPage):
     def rows(self, form: FilterForm, user: User) -> QuerySet[Patient]:
         assert isinstance(form, PatientFilters)
         patients = self.visible_rows(user)
-        return with_sort_value(patients.matching(form.text) if form.text else patients, form)
+        if form.text:
+            patients = patients.matching(parse_search_text(form.text))
+        return with_sort_value(patients, form)
 
     def page(
         self, rows: QuerySet[Patient], form: FilterForm, size: int, place: PagePosition
