@@ -1,4 +1,5 @@
-// On top of pages that work without: a ticked box applies itself.
+// The filters of appointments: a ticked box applies itself.
+// Without this module the button "Apply" does it.
 
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-apply]")) event.target.form.requestSubmit();
