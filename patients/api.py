@@ -24,6 +24,7 @@ from backoffice.api.serializers import (
 from backoffice.api.viewsets import ResourceViewSet
 from backoffice.pages.lists.filters import UUIDFilter
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
+from patients.search_text import parse_search_text
 
 
 class UserFilterSet(FilterSet):
@@ -75,7 +76,8 @@ class PatientSearchFilterSet(FilterSet):
 
     def filter_search(self, patients: QuerySet[Patient], name: str, value: str) -> Any:
         """Find what the search box of the patient list finds."""
-        return patients.filter(pk__in=Patient.objects.order_by().matching(value).values("pk"))
+        found = Patient.objects.order_by().matching(parse_search_text(value))
+        return patients.filter(pk__in=found.values("pk"))
 
 
 class PatientSearchSerializer(SearchSerializer):

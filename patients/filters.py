@@ -11,6 +11,7 @@ from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.pages.lists.filters import ListFilterSet
 from backoffice.pages.lists.forms import FilterForm
 from patients.models import PatientQuerySet
+from patients.search_text import parse_search_text
 
 
 class PatientListForm(FilterForm):
@@ -41,7 +42,7 @@ class PatientListFilterSet(ListFilterSet):
         form = PatientListForm
 
     def filter_text(self, patients: PatientQuerySet, name: str, text: str) -> PatientQuerySet:
-        return patients.matching(text.strip())
+        return patients.matching(parse_search_text(text.strip()))
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return self.with_sort_value(super().filter_queryset(queryset))

@@ -1,16 +1,13 @@
-"""Keys and search terms for names, phone numbers and birth dates.
+"""Keys of names, phone numbers and birth dates, for search and sort.
 
-The same functions process stored values and search texts. `patients.identity_comparison` compares
-the names and birth dates of two people.
+The same functions process stored values and search texts, which `patients.search_text` parses.
+`patients.identity_comparison` compares the names and birth dates of two people.
 """
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
-
-from backoffice.core.phone_numbers import e164_or_unchanged
 
 _LETTERS: Final = str.maketrans(
     {
@@ -26,15 +23,6 @@ _DIGRAPHS: Final = str.maketrans(
 """Replacements that laboratories print for umlauts: Müller is MUELLER or MULLER."""
 _UMLAUT_DIGRAPH: Final = re.compile(r"(?<=[ou])e(?=.)|(?<=a)e(?!l|$)|a(?=a)")
 _SHORTEST_CONTRACTED: Final = 5
-_UMLAUTS: Final = "äöüåø"
-_PRIVATE_LETTERS = {letter: chr(0xE000 + place) for place, letter in enumerate(_UMLAUTS)}
-_HIDE_UMLAUTS: Final = str.maketrans(_PRIVATE_LETTERS)
-_SHOW_UMLAUTS: Final = str.maketrans(
-    {private: letter for letter, private in _PRIVATE_LETTERS.items()}
-)
-"""Private use letters that replace umlauts while a text is folded, because folding does not change
-them.
-"""
 _PARTICLES = (
     "abu af al av ben bin bint d da das de del della den der di do dos du el ibn l la las le"
     " lo los mac mc o of san santa st t te ten ter van vom von y zu zum zur"
@@ -68,14 +56,6 @@ _BARE_DATES: Final = ("%m%d%Y", "%Y%m%d")
 """Formats of dates of eight digits without separators. These digits may also be a part of a phone
 number.
 """
-_DATE: Final = re.compile(
-    r"(?<!\d)(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([/.-])\d{1,2}\1(?:\d{4}|\d\d)"
-    r"|\d{1,2} [a-z]{3,9},? \d{4}|[a-z]{3,9} \d{1,2},? \d{4})(?!\d)"
-)
-_NUMBER: Final = re.compile(r"[+(]?\d[\d\s().+/-]*\d")
-_LEAST_DIGITS: Final = 4
-_LONG_NUMBER: Final = 9
-"""A number with at least this many digits is complete, with or without its country code."""
 LONGEST_WORD: Final = 64
 """Most letters of a word that are stored. An index entry can have about two thousand bytes."""
 
@@ -172,55 +152,12 @@ def words(text: str) -> list[str]:
     return _WORD.findall(fold(text))
 
 
-def required_prefixes(text: str) -> list[tuple[str, ...]]:
-    """Return the word prefixes that a name must have so that `text` finds it.
-
-    The name must have one prefix of each tuple. A typed word may also be joined with up to two
-    words before it, so `de la cruz` finds Delacruz. Müller finds Mueller, and Angstroem finds
-    Ångström. Titles, suffixes, and initials beside two other words are not required, because
-    laboratories add them.
-    """
-    typed = words(text)
-    with_digraphs = words(digraphs(text))
-    spellings = [typed, with_digraphs] if len(with_digraphs) == len(typed) else [typed]
-    places = [place for place, word in enumerate(typed) if word not in EXTRAS]
-    places = places or list(range(len(typed)))
-    if sum(len(typed[place]) > 1 for place in places) > 1:
-        places = [place for place in places if len(typed[place]) > 1]
-    return [
-        tuple(
-            dict.fromkeys(
-                prefix
-                for start in range(place, max(place - 3, -1), -1)
-                for spelling in spellings
-                for joined in ["".join(spelling[start : place + 1])]
-                for prefix in (joined, contract_umlauts(joined))
-            )
-        )
-        for place in places
-    ]
-
-
 def phone_key(number: str | None) -> str:
     """Return the digits in reverse order.
 
     People know the end of a number, and an index can search for a prefix.
     """
     return "".join(mark for mark in number or "" if mark in "0123456789")[::-1]
-
-
-def phone_tail(text: str) -> str:
-    """Return the `phone_key` of a typed number, without 1, 00 or 0 before a complete number.
-
-    Used as a prefix, it finds the number in any stored form.
-    """
-    digits = "".join(mark for mark in text if mark in "0123456789")
-    if len(digits) >= _LONG_NUMBER:
-        number = e164_or_unchanged(text)
-        digits = "".join(mark for mark in number if mark in "0123456789")
-        digits = digits.lstrip("0")
-        digits = digits[1:] if len(digits) == 11 and digits[0] == "1" else digits
-    return digits[::-1]
 
 
 def parse_birth_date(text: str) -> date | None:
@@ -236,6 +173,14 @@ def parse_birth_date(text: str) -> date | None:
     return None
 
 
+def parse_digits_as_birth_date(text: str) -> date | None:
+    """Return the past date that eight digits are, or None."""
+    if len(text) != 8 or not text.isdigit():
+        return None
+    days = [_day(text, pattern) for pattern in _BARE_DATES]
+    return next((day for day in days if day and 1900 <= day.year <= date.today().year), None)  # noqa: DTZ011
+
+
 def _day(text: str, pattern: str) -> date | None:
     try:
         day = datetime.strptime(text, pattern).date()  # noqa: DTZ007 - a calendar date
@@ -244,65 +189,3 @@ def _day(text: str, pattern: str) -> date | None:
     if pattern.endswith("%y") and day > date.today():  # noqa: DTZ011 - a century, not a day
         return day.replace(year=day.year - 100)
     return day
-
-
-@dataclass(frozen=True, slots=True)
-class SearchText:
-    """The parts of a search text about a person. All given parts must match."""
-
-    words: str = ""
-    """Folded, with umlauts."""
-    email: str = ""
-    birth_date: date | None = None
-    phone_digits: str = ""
-    """End of a phone number, last digit first."""
-    digits_as_date: date | None = None
-    """The same digits read as a birth date."""
-
-    def __bool__(self) -> bool:
-        return bool(self.words or self.email or self.birth_date or self.phone_digits)
-
-    @property
-    def has_only_words(self) -> bool:
-        return bool(self.words) and not (self.email or self.birth_date or self.phone_digits)
-
-
-def parse_search_text(text: str) -> SearchText:
-    """Return the parts of a text such as `maria gonzalez 1 Feb 1980` or `gonz (555) 010-0199`."""
-    rest = _fold_but_umlauts(text)
-    email = next((part for part in rest.split() if "@" in part), "")
-    rest = rest.replace(email, " ") if email else rest
-    born = parse_birth_date(rest)
-    if born:
-        return SearchText(email=email, birth_date=born)
-    match = _DATE.search(rest)
-    if match and (born := parse_birth_date(match[0])):
-        rest = f"{rest[: match.start()]} {rest[match.end() :]}"
-    digits, digits_as_date = "", None
-    for match in _NUMBER.finditer(rest):
-        digits = phone_tail(match[0])
-        if len(digits) >= _LEAST_DIGITS and not _beside_letters(rest, match):
-            rest = f"{rest[: match.start()]} {rest[match.end() :]}"
-            digits_as_date = _bare_date(match[0])
-            break
-        digits = ""
-    return SearchText(" ".join(_WORD.findall(rest)), email, born, digits, digits_as_date)
-
-
-def _fold_but_umlauts(text: str) -> str:
-    """Return the folded text with umlauts. `required_prefixes` reads both of their spellings."""
-    apart = unicodedata.normalize("NFC", text).lower().translate(_HIDE_UMLAUTS)
-    return fold(apart).translate(_SHOW_UMLAUTS)
-
-
-def _beside_letters(text: str, match: re.Match[str]) -> bool:
-    """Whether the number is a part of a word such as `ada1980`, and so not a phone number."""
-    before, after = text[: match.start()][-1:], text[match.end() :][:1]
-    return before.isalpha() or after.isalpha()
-
-
-def _bare_date(text: str) -> date | None:
-    if len(text) != 8 or not text.isdigit():
-        return None
-    days = [_day(text, pattern) for pattern in _BARE_DATES]
-    return next((day for day in days if day and 1900 <= day.year <= date.today().year), None)  # noqa: DTZ011

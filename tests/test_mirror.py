@@ -232,3 +232,13 @@ def test_future_version_is_ignored_in_comparison() -> None:
     # A clock that is slightly ahead is no future version.
     assert counts(apply(ORDERS, order(updated=ahead + 5, as_of=21))) == (0, 1, 0, 0, 0)
     assert counts(apply(ORDERS, order(updated=8, as_of=22))) == (0, 0, 0, 1, 0)
+
+
+def test_tracking_numbers_of_a_parcel_are_stored() -> None:
+    shipment = {"outbound_tracking_number": "OUT-1", "inbound_tracking_number": None}
+    details = {"type": "testkit", "data": {"shipment": shipment}}
+    apply(ORDERS, order(1, details=details), order(2))
+    numbers = Order.objects.order_by("pk").values_list(
+        "outbound_tracking_number", "inbound_tracking_number"
+    )
+    assert list(numbers) == [("OUT-1", None), (None, None)]

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,17 @@ def test_named_templates_exist() -> None:
     assert len(named) > 200
     missing = sorted(name for name in named if not (ROOT / "templates" / name).exists())
     assert not [name for name in missing if name.split("/")[0] in folders], missing
+
+
+def test_each_script_says_what_works_without_it() -> None:
+    scripts = [path for app in APPS for path in (ROOT / app).rglob("static/**/*.js")]
+    assert len(scripts) > 10
+    missing = []
+    for path in scripts:
+        header = "".join(takewhile(lambda line: line.startswith("//"), path.open()))
+        if not re.search(r"\bWithout (this|it|scripts)\b", header):
+            missing.append(str(path.relative_to(ROOT)))
+    assert not missing, missing
 
 
 def test_templates_escape_everything() -> None:

@@ -119,7 +119,7 @@ class HomeForm(_TimesForm):
         max_length=NOTES,
         widget=_notes_widget(2),
     )
-    provider = forms.CharField(max_length=100, required=False)
+    ask = forms.CharField(max_length=100, required=False)  # the provider that calls the patient
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -213,11 +213,7 @@ def _booking_command(
     if isinstance(form, HomeForm):
         address = form.address()
         assert address is not None
-        if request.POST.get("ask") == "request":
-            provider = form.cleaned_data["provider"]
-            if not provider:
-                form.add_error(None, "Choose who is to call the patient.")
-                return None
+        if provider := form.cleaned_data["ask"]:
             return RequestAppointment(
                 order_id=order.pk,
                 user_id=order.user_id,

@@ -28,6 +28,7 @@ appointments, so that a count visits no row of the table.
 """
 
 
+models.TextField.register_lookup(Upper)
 ENDED_STATUSES: Final = ("completed", "cancelled")
 
 

@@ -12,7 +12,7 @@ from django.db.models import Max, Min, Q, QuerySet
 
 from backoffice.pages.paging.keys import key_condition
 from patients.models import any_of, most_selective, name_contains_word, word_index_condition
-from patients.search_keys import required_prefixes
+from patients.search_text import RequiredPrefixes
 
 PATIENT, RECIPIENT, BOTH = 1, 2, 3
 COLUMN_CONDITIONS: Final = {
@@ -30,6 +30,11 @@ SEARCHED_NAMES: Final = {
 MAX_NAMES: Final = 50_000
 """Most names that are found first: of a million orders, those with a word that begins with one
 frequent letter. Each thousand takes a millisecond."""
+
+RequiredNames = Mapping[str, RequiredPrefixes]
+"""The words that a name must have, by column: `patient_name`, `recipient_name`, or `names` for
+both.
+"""
 
 
 class OrderName(models.Model):
@@ -77,17 +82,14 @@ class OrderNameWord(models.Model):
         return f"word of order name {self.names_id}"
 
     @staticmethod
-    def matching(typed: Mapping[str, str]) -> QuerySet[OrderNameWord]:
-        """Return the words of names that match what was typed.
+    def matching(required: RequiredNames) -> QuerySet[OrderNameWord]:
+        """Return the words of names that have all required words, in any order.
 
-        `typed` maps a column (`patient_name`, `recipient_name`, or `names` for both) to a text.
-        Each typed word, in any order, must be the beginning of a word of that column. A name may be
-        found through several of its words. A text without words finds nothing.
+        A name may be found through several of its words. Without required words, no name matches.
         """
-        prefixes = {column: required_prefixes(text) for column, text in typed.items()}
-        if not all(prefixes.values()):
+        if not all(required.values()):
             return OrderNameWord.objects.none()
-        longest = {column: most_selective(words) for column, words in prefixes.items()}
+        longest = {column: most_selective(words) for column, words in required.items()}
         first_column = max(
             longest, key=lambda column: (len(longest[column]) == 1, len(longest[column][0]))
         )
@@ -95,7 +97,7 @@ class OrderNameWord(models.Model):
         matching_words = OrderNameWord.objects.filter(
             COLUMN_CONDITIONS[first_column], word_index_condition(first)
         )
-        for column, words in prefixes.items():
+        for column, words in required.items():
             for beginnings in words:
                 if (column, beginnings) != (first_column, first):
                     matching_words = matching_words.filter(_also_matches(column, beginnings))
@@ -117,7 +119,7 @@ def _also_matches(column: str, beginnings: Sequence[str]) -> Q:
     return patient | Q(names__in=matching_words.filter(person_role=RECIPIENT).values("names"))
 
 
-def name_condition(typed: Mapping[str, str], max_names: int = MAX_NAMES) -> Q:
+def name_condition(required: RequiredNames, max_names: int = MAX_NAMES) -> Q:
     """Return the condition that an order has matching names. Runs one query.
 
     Names are a selective key: up to `max_names` of them are found first. PostgreSQL then reads the
@@ -126,20 +128,20 @@ def name_condition(typed: Mapping[str, str], max_names: int = MAX_NAMES) -> Q:
     """
     conditions = (
         any_of(name_contains_word(name, *beginnings) for name in SEARCHED_NAMES[column])
-        for column, text in typed.items()
-        for beginnings in required_prefixes(text)
+        for column, words in required.items()
+        for beginnings in words
     )
-    names = OrderNameWord.matching(typed).values("names")
+    names = OrderNameWord.matching(required).values("names")
     return key_condition("names", names, max_names, otherwise=reduce(and_, conditions, Q()))
 
 
-def name_range(typed: Mapping[str, str]) -> Q:
+def name_range(required: RequiredNames) -> Q:
     """Return the condition that the patient's name is between the first and the last matching one.
 
     All orders with matching names fulfill it. With it, a list sorted by name is read from the first
     of them, not from the start of the list. Runs one query.
     """
-    ends = OrderNameWord.matching(typed).aggregate(
+    ends = OrderNameWord.matching(required).aggregate(
         first=Min("patient_name", default=""), last=Max("patient_name", default="")
     )
     return Q(patient_name__range=(ends["first"], ends["last"]))

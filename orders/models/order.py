@@ -116,6 +116,8 @@ class Order(MirrorModel):
     priority = models.BooleanField(default=False)
     activate_by = models.DateField(null=True)
     sample_id = models.TextField(null=True)
+    outbound_tracking_number = models.TextField(null=True, help_text="Of the parcel to the patient")
+    inbound_tracking_number = models.TextField(null=True, help_text="Of the parcel to the lab")
     lab_test_id = models.UUIDField(null=True)
     lab_test_name = models.TextField(default="")
     lab_slug = models.TextField(null=True)
@@ -210,12 +212,21 @@ class Order(MirrorModel):
             _list_index(
                 "order_quiet_of_lab", "lab_slug", "id", condition=Q(quiet_at__isnull=False)
             ),
-            # Readers: imports, which find a sample ID in any spelling; the search box, which finds
-            # its beginning.
+            # Readers: imports, which find a sample ID in any spelling; `search_conditions`, which
+            # finds its beginning.
             models.Index(
                 OpClass(IdentifierKey("sample_id"), name="text_pattern_ops"),
                 condition=Q(sample_id__isnull=False),
                 name="order_sample",
+            ),
+            # Reader: `search_conditions`, by the beginning of a courier's number.
+            *(
+                models.Index(
+                    OpClass(IdentifierKey(f"{way}_tracking_number"), name="text_pattern_ops"),
+                    condition=Q(**{f"{way}_tracking_number__isnull": False}),
+                    name=f"order_{way}_parcel",
+                )
+                for way in ("outbound", "inbound")
             ),
             # Reader: appointments to book. In these statuses only a draw is missing.
             models.Index(

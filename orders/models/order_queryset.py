@@ -10,10 +10,11 @@ from django.db import models
 from django.db.models import Q
 
 from backoffice.core.identifiers import same_identifier
-from backoffice.pages.paging.keys import key_condition
+from backoffice.pages.paging.keys import key_condition, keys_of_any
 from orders.models.name import name_condition, name_range
-from patients.models import id_range_for_prefix
-from patients.search_keys import parse_birth_date, words
+from orders.models.search_conditions import list_conditions, person_condition
+from orders.search_text import OrderSearchText, parse_order_search_text
+from patients.search_text import SearchText, required_prefixes
 
 if TYPE_CHECKING:
     from orders.models.order import Order  # noqa: F401 - named in a string
@@ -66,48 +67,50 @@ class OrderQuerySet(models.QuerySet["Order"]):
         return self.filter(condition)
 
     def matching_words(self, filters: Mapping[str, Any], *, by_name: bool, sort: str = "") -> Self:
-        """Keep orders that match the words that were typed. Runs up to three queries for keys.
+        """Keep orders that match the words that were typed. Runs up to four queries for keys.
 
-        `search_input` is the beginning of an order id or user id, a name, a recipient, a birth date
-        in any spelling (specification: whole ids, ISO dates) or a sample id. Without `by_name` it
-        matches ids, never people. `sort` is the column that sorts the list.
+        `search_input` finds what the search box finds (specification: whole ids, ISO dates).
+        Without `by_name` it matches identifiers, never people. `sort` is the column that sorts the
+        list.
         """
-        typed = {column: filters[name] for name, column in NAME_PARAMETERS.items() if filters[name]}
-        rows, text = self, filters["search_input"].strip()
-        is_name, by_identifier = _search_meanings(text, by_name=by_name) if text else (False, Q())
-        if by_identifier:
-            found = type(self)(self.model).order_by().filter(by_identifier).values("pk")
-            condition = key_condition("pk", found, MAX_IDENTIFIED, otherwise=by_identifier)
-            rows = rows.filter(
-                name_condition({"names": text}) | condition if is_name else condition
-            )
-        elif is_name:
-            typed["names"] = text
-        if typed and sort == "patient_name":
-            rows = rows.filter(name_range(typed))
-        return rows.filter(name_condition(typed)) if typed else rows
+        names = {
+            column: required_prefixes(filters[name])
+            for name, column in NAME_PARAMETERS.items()
+            if filters[name]
+        }
+        rows = self
+        if filters["search_input"].strip():
+            search = parse_order_search_text(filters["search_input"], by_name=by_name)
+            if condition := self._search_condition(search):
+                rows = rows.filter(condition)
+            else:
+                names["names"] = list(search.typed.name)
+        if names and sort == "patient_name":
+            rows = rows.filter(name_range(names))
+        return rows.filter(name_condition(names)) if names else rows
+
+    def _search_condition(self, search: OrderSearchText) -> Q:
+        """Return the condition for all that a text may mean; empty if it is only a name."""
+        typed, conditions = search.typed, list_conditions(search)
+        if not conditions:
+            return Q()
+        rows = type(self)(self.model)
+        condition = key_condition(
+            "pk",
+            keys_of_any(rows, conditions, MAX_IDENTIFIED + 1),
+            MAX_IDENTIFIED,
+            otherwise=Q(pk__in=keys_of_any(rows, conditions)),
+        )
+        return name_condition({"names": typed.name}) | condition if typed.name else condition
 
     def with_sample_id(self, *texts: str) -> Self:
         """Keep orders with one of these sample IDs, in any spelling."""
         return self.filter(same_identifier("sample_id", *texts))
 
-    def with_name(self, text: str) -> Self:
-        """Keep orders with a patient or recipient of this name: word beginnings, in any order."""
-        return self.filter(name_condition({"names": text}))
-
-
-def _search_meanings(text: str, *, by_name: bool) -> tuple[bool, Q]:
-    """Return whether the text may be a name, and the condition for what else it may be."""
-    born, ids = parse_birth_date(text), id_range_for_prefix(text)
-    is_name = by_name and not born and bool(words(text))
-    by_identifier = Q()
-    if not is_name or any(mark.isdigit() for mark in text):
-        by_identifier |= same_identifier("sample_id", text)
-    if ids and not born:
-        by_identifier |= Q(pk__range=ids) | Q(user__gte=ids[0], user__lte=ids[1])
-    if by_name and born:
-        by_identifier |= Q(patient_dob=born)
-    return is_name, by_identifier
+    def with_person(self, typed: SearchText) -> Self:
+        """Keep orders with this person on them: word beginnings of names, and a birth date."""
+        condition = person_condition(typed)
+        return self.filter(condition) if condition else self.none()
 
 
 MAX_IDENTIFIED: Final = 1_000

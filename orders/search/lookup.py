@@ -1,4 +1,4 @@
-"""Look up a search text as a patient, order, sample or visit.
+"""Look up a search text as a patient, order, sample, parcel or visit.
 
 A fixed number of queries, each with a limit and an index, whatever the size of the tables. Users
 who may not see patients search ids and samples only.
@@ -17,14 +17,17 @@ from django.db.models import Q
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
-from backoffice.core import prepared_queries, vocabulary
-from backoffice.core.identifiers import comparison_key, key_expression
-from backoffice.core.prepared_queries import Row, array, by_key, columns, cursor, where
+from backoffice.core.identifiers import comparison_key
+from backoffice.core.prepared_queries import array, by_key, cursor, where
 from backoffice.core.urls import record_url
 from backoffice.mirror.models import AS_RECEIVED
+from backoffice.pages.paging.keys import keys_of_any
 from orders.models import Appointment, Order
 from orders.models.appointment import ENDED_STATUSES
-from patients.models import Patient, id_range_for_prefix
+from orders.models.search_conditions import order_conditions, visit_conditions
+from orders.search_text import OrderSearchText, parse_order_search_text
+from patients.models import FINISHED_BUCKETS, Patient
+from patients.search_text import SearchText
 
 MIN_LENGTH: Final = 2
 """Shortest text that is looked up, in characters."""
@@ -38,11 +41,6 @@ MAX_COUNTED_ORDERS: Final = 500
 """Number of newest orders of a patient among which the open ones are counted. Only the patients
 under which a team keeps its stock of kits have more orders.
 """
-MIN_CODE_LENGTH: Final = 3
-MIN_ID_PREFIX_LENGTH: Final = 6
-"""Length from which the beginning of an id is taken as that id."""
-FINISHED_BUCKETS: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
-
 
 PatientAndOrder = tuple[UUID | None, UUID | None]
 """Ids of a patient and of one of their orders, as far as they are known."""
@@ -92,13 +90,21 @@ class PatientMatch:
         return record_url("patients:detail", self.patient_id)
 
 
+class NumberMatch(NamedTuple):
+    """An order, and the number of its sample or parcel that matches."""
+
+    order: Order
+    number: str
+
+
 @dataclass(slots=True)
 class SearchResult:
     """Everything that matches, by kind."""
 
     people: list[PatientMatch] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
-    samples: list[Order] = field(default_factory=list)
+    samples: list[NumberMatch] = field(default_factory=list)
+    parcels: list[NumberMatch] = field(default_factory=list)
     visits: list[Appointment] = field(default_factory=list)
     has_more: bool = False
     """Whether there are further matches."""
@@ -107,14 +113,17 @@ class SearchResult:
 
     @property
     def count(self) -> int:
-        return len(self.people) + len(self.orders) + len(self.samples) + len(self.visits)
+        return len(self.people) + len(self.all_orders()) + len(self.visits)
+
+    def all_orders(self) -> list[Order]:
+        return [*self.orders, *(match.order for match in (*self.samples, *self.parcels))]
 
     def ids(self) -> list[UUID]:
-        rows: list[Order | Appointment] = [*self.orders, *self.samples, *self.visits]
+        rows: list[Order | Appointment] = [*self.all_orders(), *self.visits]
         return [*(person.patient_id for person in self.people), *(row.pk for row in rows)]
 
     def patients(self) -> list[UUID | None]:
-        rows: list[Order | Appointment] = [*self.orders, *self.samples, *self.visits]
+        rows: list[Order | Appointment] = [*self.all_orders(), *self.visits]
         return [*(person.patient_id for person in self.people), *(row.user_id for row in rows)]
 
 
@@ -123,35 +132,33 @@ def search_records(text: str, user: User, most: int = MAX_SHOWN) -> SearchResult
 
     `most`: the most matches of each kind, at least two.
     """
-    text = " ".join(text.split())
+    search = parse_order_search_text(text, by_name=may(user, "patients.view"))
     result = SearchResult()
-    if len(text) < MIN_LENGTH:
+    if len(search.typed.text) < MIN_LENGTH:
         return result
-    orders, samples = _orders_by_code(text)
-    visits = _appointments_by_code(text) if may(user, "appointments.view") else []
+    _add_orders(result, search)
+    visits = _visits(search) if may(user, "appointments.view") else []
     named: list[Order] = []
     if may(user, "patients.view"):
         names = names_by_subject({(visit.user_id, visit.order_id) for visit in visits[:most]})
         for visit in visits[:most]:
             visit.name = names[visit.user_id, visit.order_id]  # type: ignore[attr-defined]
-        result.people, named = _people(text, most + 1)
-        if (
-            result.people
-            and len(text.replace("-", "")) < MIN_ID_PREFIX_LENGTH
-            and id_range_for_prefix(text)
-        ):
+        result.people, named = _people(search.typed, most + 1)
+        ids = search.typed.id_range
+        if result.people and ids and search.typed.is_short_id:
             # A typed phone number may by chance also be the beginning of a few order ids.
-            orders = [order for order in orders if not str(order.pk).startswith(text.lower())]
-    result.sole_match_url = _sole_match_url(result.people, [*orders, *samples, *named], visits)
-    if len(result.people) == 1 and not (orders or samples or visits or named):
+            result.orders = [row for row in result.orders if not ids[0] <= row.pk <= ids[1]]
+    found = [*result.all_orders(), *named]
+    result.sole_match_url = _sole_match_url(result.people, found, visits)
+    if len(result.people) == 1 and not (found or visits):
         named = result.people[0].orders
         visits = (
             _patient_appointments(result.people[0].patient_id)
             if may(user, "appointments.view")
             else []
         )
-    result.orders, result.samples, result.visits = [*orders, *named], samples, visits
-    for rows in (result.people, result.orders, result.samples, result.visits):
+    result.orders, result.visits = [*result.orders, *named], visits
+    for rows in (result.people, result.orders, result.samples, result.parcels, result.visits):
         result.has_more = result.has_more or len(rows) > most
         del rows[most:]
     return result
@@ -194,13 +201,13 @@ def _sole_match_url(
     return order_url(order_id) if order_id else ""
 
 
-def _people(text: str, most: int) -> tuple[list[PatientMatch], list[Order]]:
+def _people(typed: SearchText, most: int) -> tuple[list[PatientMatch], list[Order]]:
     """Return matching patients with their last orders, and matching orders without such a patient.
 
     Patients with open orders are first, then those with the newest last order.
     """
-    ranked = Patient.objects.best_matches(text, MAX_FETCHED)
-    named = _orders_by_name(text, ranked) if len(ranked) < MAX_FETCHED else []
+    ranked = Patient.objects.best_matches(typed, MAX_FETCHED)
+    named = _orders_by_person(typed, ranked) if len(ranked) < MAX_FETCHED else []
     # The recipient of a parcel may not be the patient of the order. Often the order belongs to the
     # team's own stock of kits.
     owners = {order.user_id: patient_name(order) for order in named if patient_name(order)}
@@ -262,89 +269,57 @@ _PATIENT_COLUMNS: Final = (
 )
 
 
-def _orders_by_code(text: str) -> tuple[list[Order], list[Order]]:
-    """Return (orders by the beginning of their or their transaction's id, orders by sample id)."""
-    ids = ("id", "order_transaction_id")
-    orders = _by_code(
-        Order, _ORDER_COLUMNS, text, ids, key_expression("sample_id"), "created_at DESC, id DESC"
-    )
-    typed = comparison_key(text)
-    samples = [order for order in orders if comparison_key(order.sample_id or "").startswith(typed)]
-    return [order for order in orders if order not in samples], samples
+def _add_orders(result: SearchResult, search: OrderSearchText) -> None:
+    """Add the orders that an identifier finds: by sample ID, by tracking number, or by an id."""
+    for order in _orders(search):
+        parcels = (order.outbound_tracking_number, order.inbound_tracking_number)
+        if number := _matching_number(search.code_prefix or search.whole_code, order.sample_id):
+            result.samples.append(NumberMatch(order, number))
+        elif number := _matching_number(search.tracking_prefix, *parcels):
+            result.parcels.append(NumberMatch(order, number))
+        else:
+            result.orders.append(order)
+
+
+def _matching_number(prefix: str, *numbers: str | None) -> str:
+    """Return the number that begins with the prefix, or ""."""
+    keys = {number: comparison_key(number) for number in numbers if number}
+    return next((number for number in keys if prefix and keys[number].startswith(prefix)), "")
+
+
+def _orders(search: OrderSearchText) -> list[Order]:
+    found = keys_of_any(Order.objects.all(), order_conditions(search), MAX_FETCHED)
+    orders = Order.objects.filter(pk__in=found).only(*_ORDER_COLUMNS)
+    return list(orders.order_by("-created_at", "-pk")[:MAX_FETCHED])
 
 
 _ORDER_COLUMNS: Final = (
     *("id", "user_id", "created_at", "low_level_status", "bucket", "method", "sample_id"),
     *("lab_test_name", "patient_first_name", "patient_last_name", "patient_name", "patient_dob"),
     *("recipient_name", "order_transaction_id"),
+    *("outbound_tracking_number", "inbound_tracking_number"),
 )
 
 
-def _is_code(text: str) -> bool:
-    """Return whether a text is letters and digits with at least one digit, as sample ids are."""
-    plain = text.replace("-", "")
-    return (
-        len(plain) >= MIN_CODE_LENGTH
-        and plain.isascii()
-        and plain.isalnum()
-        and any(mark.isdigit() for mark in plain)
-    )
-
-
-def _orders_by_name(text: str, patients: Sequence[UUID]) -> list[Order]:
-    """Return orders with this name on them that belong to none of these patients.
+def _orders_by_person(typed: SearchText, patients: Sequence[UUID]) -> list[Order]:
+    """Return orders with this person on them that belong to none of these patients.
 
     For example a kit without a patient yet, a parcel to somebody else, or a former name.
     """
     others = Q(user=None) | ~Q(user__in=patients)
-    return list(Order.objects.with_name(text).filter(others).only(*_ORDER_COLUMNS)[:MAX_FETCHED])
+    return list(Order.objects.with_person(typed).filter(others).only(*_ORDER_COLUMNS)[:MAX_FETCHED])
 
 
-def _appointments_by_code(text: str) -> list[Appointment]:
-    """Return visits by the beginning of their id or of the lab's number."""
-    return _by_code(
-        Appointment, _VISIT_COLUMNS, text, ("id",), "upper(external_id)", "start_at DESC, id"
-    )
+def _visits(search: OrderSearchText) -> list[Appointment]:
+    found = keys_of_any(Appointment.objects.all(), visit_conditions(search), MAX_FETCHED)
+    visits = Appointment.objects.filter(pk__in=found).only(*_VISIT_COLUMNS)
+    return list(visits.order_by("-start_at", "pk")[:MAX_FETCHED])
 
 
 _VISIT_COLUMNS: Final = (
     *("id", "user_id", "order_id", "start_at", "iana_timezone", "type", "status", "city", "state"),
     "external_id",
 )
-
-
-def _by_code(
-    model: type[Row],
-    shown: prepared_queries.Names,
-    text: str,
-    ids: Sequence[str],
-    code: str,
-    order: str,
-) -> list[Row]:
-    """Return rows in which one of `ids` or the SQL expression `code` begins with the text.
-
-    Each condition uses its own index. Plain SQL: composing the query with the ORM takes longer
-    than running it.
-    """
-    table, typed = model._meta.db_table, comparison_key(text)
-    conditions = []
-    parameters: dict[str, object] = {"code": f"{typed}%"}
-    if between := id_range_for_prefix(text):
-        parameters["low"], parameters["high"] = between
-        conditions += [f"{column} BETWEEN %(low)s AND %(high)s" for column in ids]
-    if _is_code(typed):
-        conditions.append(f"{code} LIKE %(code)s")
-    if not conditions:
-        return []
-    keys = " UNION ALL ".join(
-        f"(SELECT id FROM {table} WHERE {condition} LIMIT {MAX_FETCHED})"  # noqa: S608 - our names
-        for condition in conditions
-    )
-    statement = (
-        f"SELECT {columns(model, shown)} FROM {table}"  # noqa: S608 - our names
-        f" WHERE id IN ({keys}) ORDER BY {order} LIMIT {MAX_FETCHED}"
-    )
-    return prepared_queries.read(model, statement, parameters, shown, planned=False)
 
 
 def _patient_appointments(patient_id: UUID) -> list[Appointment]:

@@ -57,6 +57,8 @@ def _order(record: MirrorRecord) -> RowValues:
     method = order.lab_test.method or service_orders.method(dotted) or ""
     patient = order.patient_details or service_orders.PatientDetails()
     address = order.patient_address or order.shipping_details or service_orders.OrderAddress()
+    details = order.details.data
+    shipment = details.shipment if details else None
     group = order.order_transaction
     own_entry = (
         next((entry for entry in group.orders if entry.id == order.id), None) if group else None
@@ -94,6 +96,8 @@ def _order(record: MirrorRecord) -> RowValues:
         "priority": order.priority,
         "activate_by": order.activate_by,
         "sample_id": order.sample_id,
+        "outbound_tracking_number": shipment.outbound_tracking_number if shipment else None,
+        "inbound_tracking_number": shipment.inbound_tracking_number if shipment else None,
         "lab_test_id": order.lab_test.id,
         "lab_test_name": order.lab_test.name,
         "lab_slug": slug,
@@ -157,7 +161,7 @@ ORDERS = MirrorTable(
     model=Order,
     key=("id",),
     promote=_order,
-    revision=4,
+    revision=5,
     version=("updated_at", "last_event_id"),
     max_ahead=CLOCK_TOLERANCE,
     children=(ORDER_EVENTS,),

@@ -19,6 +19,7 @@ from orders.models.unmatched_result import UnmatchedResult
 from orders.unmatched.comparison import compare_candidates, compare_patients, obvious_choice
 from orders.unmatched.forms import ACTIONS, DecisionForm
 from patients.models import Patient
+from patients.search_text import parse_search_text
 
 MAX_PATIENTS: Final = 8
 """Most patients that a search shows. If there are more, staff type more letters."""
@@ -94,6 +95,7 @@ def _people(word: str, form: DecisionForm) -> list[Patient]:
     """Return patients by name, birth date, e-mail or phone, except the suggested ones."""
     if not word:
         return []
-    patients = Patient.objects.defer("record").filter(missing_since=None).identified_by(word)
+    patients = Patient.objects.defer("record").filter(missing_since=None)
+    patients = patients.identified_by(parse_search_text(word))
     suggested = {candidate.user_id for candidate in form.candidates.values() if candidate.user_id}
     return list(patients.exclude(pk__in=suggested).order_by("name_key", "pk")[:MAX_PATIENTS])

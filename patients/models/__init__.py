@@ -10,14 +10,8 @@ from patients.models.name import (
     name_contains_word,
     word_index_condition,
 )
-from patients.models.patient import (
-    FINISHED_BUCKETS,
-    Demographics,
-    Patient,
-    PatientQuerySet,
-    id_range_for_prefix,
-    mirrored_patient,
-)
+from patients.models.patient import Demographics, Patient, mirrored_patient
+from patients.models.patient_queryset import FINISHED_BUCKETS, PatientQuerySet
 
 __all__ = [
     "FAILING_STATUSES",
@@ -34,7 +28,6 @@ __all__ = [
     "Provider",
     "RegistrationDraft",
     "any_of",
-    "id_range_for_prefix",
     "mirrored_patient",
     "most_selective",
     "name_contains_word",

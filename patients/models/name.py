@@ -10,7 +10,8 @@ from typing import Final
 from django.db import models
 from django.db.models import Q, QuerySet
 
-from patients.search_keys import LONGEST_WORD, required_prefixes
+from patients.search_keys import LONGEST_WORD
+from patients.search_text import RequiredPrefixes
 
 
 class PatientNameWord(models.Model):
@@ -35,14 +36,13 @@ class PatientNameWord(models.Model):
         return f"word of the name of patient {self.user_id}"
 
     @staticmethod
-    def matching(text: str, *, whole: bool = False) -> QuerySet[PatientNameWord]:
-        """Return the words of the names that match each word of `text`, in any order.
+    def matching(required: RequiredPrefixes, *, whole: bool = False) -> QuerySet[PatientNameWord]:
+        """Return the words of the names that have all required words, in any order.
 
-        A word of the name matches if it begins with a typed word, alone or joined with the typed
-        words before it (`search_keys.required_prefixes`). With `whole`, it must be equal to the
-        typed word. One name may have several such words. A text without words matches none.
+        A word of the name matches if it begins with one of the prefixes (see
+        `search_text.required_prefixes`). With `whole`, it must be equal to the typed word. One name
+        may have several such words. Without required words, no name matches.
         """
-        required = required_prefixes(text)
         if whole:
             required = [prefixes[:1] for prefixes in required]
         if not required:
@@ -55,7 +55,7 @@ class PatientNameWord(models.Model):
         return rows
 
 
-def most_selective(required: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def most_selective(required: RequiredPrefixes) -> tuple[str, ...]:
     """Return the alternatives that the index looks up first: the longest single prefix, if any."""
     single = [words for words in required if len(words) == 1 and len(words[0]) >= ENOUGH_LETTERS]
     return max(single or required, key=lambda words: len(words[0]))

@@ -214,6 +214,10 @@ def _patients(samples: Samples) -> Iterator[Case]:
     order_searches = {
         "sample id": samples.order.sample_id or "",
         "order id": str(samples.order.pk)[:8],
+        "tracking number": _read_value(
+            "SELECT outbound_tracking_number FROM orders_order"
+            " WHERE outbound_tracking_number IS NOT NULL LIMIT 1"
+        ),
     }
     for name, text in {**search_terms(samples), **order_searches}.items():
         if len(text) > 1:

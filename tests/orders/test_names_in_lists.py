@@ -17,6 +17,7 @@ from orders.models import Order
 from orders.models.name import COLUMN_CONDITIONS, name_condition
 from orders.order_list.definition import ORDER_LIST
 from orders.order_list.filters import OrderListFilterSet
+from patients.search_text import required_prefixes
 from tests.api.rows import NOW, order
 from tests.orders.filters import order_filters
 
@@ -78,7 +79,7 @@ def test_many_and_few_names_have_the_same_condition(orders: None) -> None:
     """Names that are found first, and names that are checked in each order."""
     for columns in (("names",), ("patient_name",), ("recipient_name",), tuple(COLUMN_CONDITIONS)):
         for text in TYPED_NAMES:
-            typed = dict.fromkeys(columns, text)
+            typed = dict.fromkeys(columns, required_prefixes(text))
             by_key = set(Order.objects.filter(name_condition(typed)))
             assert set(Order.objects.filter(name_condition(typed, max_names=0))) == by_key, typed
 

@@ -132,7 +132,7 @@ def test_visit_is_requested_where_there_are_no_times(harness: OutboxHarness) -> 
     page = response.content.decode()
     assert not times and "the phlebotomist will call the patient" in page
     provider = response.context["picker"].requests[0]
-    values = {**values, "ask": "request", "provider": provider, "notes": "mornings"}
+    values = {**values, "ask": provider, "notes": "mornings"}
     assert client.post(address, values).status_code == 302
     harness.deliver()
     assert (harness.newest_command().kind, harness.newest_command().state) == (

@@ -20,7 +20,8 @@ from patients.identity_comparison import (
     compare_name_parts,
     compare_names,
 )
-from patients.search_keys import digraphs, fold, name_key, plain_name, required_prefixes, words
+from patients.search_keys import digraphs, fold, name_key, plain_name, words
+from patients.search_text import required_prefixes
 
 SAME, DIFFERENT, UNKNOWN = Agreement.SAME, Agreement.DIFFERENT, Agreement.UNKNOWN
 BORN = date(1986, 2, 1)

@@ -12,8 +12,9 @@ from patients.models import (
     Patient,
     PatientNameWord,
 )
-from patients.models.patient import name_condition
-from patients.search_keys import name_key, parse_search_text
+from patients.models.patient_queryset import name_condition
+from patients.search_keys import name_key
+from patients.search_text import parse_search_text
 from tests.api.rows import demographics, patient, staff
 from tests.patients.test_list_view import ADDRESS, create_person
 
@@ -45,8 +46,8 @@ def test_many_and_few_matches_have_the_same_condition(typed: str) -> None:
         if all(any(word.startswith(one) for word in name_key(name).split())
                for one in name_key(typed).split())
     )  # fmt: skip
-    assert sorted_name_keys(Patient.objects.matching(typed)) == expected
-    assert sorted_name_keys(Patient.objects.identified_by(typed)) == expected
+    assert sorted_name_keys(Patient.objects.matching(parse_search_text(typed))) == expected
+    assert sorted_name_keys(Patient.objects.identified_by(parse_search_text(typed))) == expected
     words = parse_search_text(typed).words
     checked_by_row = Patient.objects.filter(name_condition(words, max_words=0))
     assert sorted_name_keys(checked_by_row) == expected
@@ -86,15 +87,15 @@ def test_upsert_updates_new_and_changed_words() -> None:
 
 def test_exact_name_match_comes_first() -> None:
     create_people()
-    assert Patient.objects.best_matches("ada", 9)[0] == patient(0).pk
-    assert Patient.objects.best_matches("sample ada", 9) == [patient(0).pk]
+    assert Patient.objects.best_matches(parse_search_text("ada"), 9)[0] == patient(0).pk
+    assert Patient.objects.best_matches(parse_search_text("sample ada"), 9) == [patient(0).pk]
 
 
 def test_very_long_word_is_found_by_its_beginning() -> None:
     create_person(1, "A" * 600, "Sample")
     for typed in ("a" * 600, "a" * 700, "sam aaa"):
-        assert Patient.objects.matching(typed).count() == 1
-    assert not Patient.objects.matching("a" * 60 + "b")
+        assert Patient.objects.matching(parse_search_text(typed)).count() == 1
+    assert not Patient.objects.matching(parse_search_text("a" * 60 + "b"))
 
 
 def test_list_of_a_very_common_name(client: Client) -> None:

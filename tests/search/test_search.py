@@ -15,11 +15,15 @@ from django.urls import reverse
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
+from backoffice.pages.paging.keys import keys_of_any
 from orders.models import Appointment, Order, OrderNameWord
+from orders.models.search_conditions import list_conditions
 from orders.search import lookup
 from orders.search.lookup import MAX_SHOWN, ORDERS_PER_PATIENT
-from patients.models import Demographics, Patient
+from orders.search_text import parse_order_search_text
+from patients.models import FINISHED_BUCKETS, Demographics, Patient
 from patients.search_keys import name_key, phone_key
+from patients.search_text import parse_search_text, required_prefixes
 from tests.api.rows import NOBODY, NOW, demographics, envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -77,7 +81,15 @@ def clinic(desk: User) -> None:
     make_patient(1, "Maria", "Gonzalez", "+15550100123", dob=date(1980, 1, 2), city="Phoenix")
     make_patient(2, "José", "Núñez-Sample", "(555) 010-0199", email="Jose.N@Example.invalid")
     make_patient(3, "Mario", "Gonzaga", dob=date(1984, 2, 29))
-    make_order(1, 1, sample_id="K123456789", order_transaction_id=uid("group", 1))
+    make_order(
+        1,
+        1,
+        sample_id="K123456789",
+        order_transaction_id=uid("group", 1),
+        patient_name="maria gonzalez",
+        outbound_tracking_number="1Z999AA10123456784",
+        inbound_tracking_number="9400111202555842",
+    )
     make_order(2, 2, bucket="closed")
     make_order(3, 2, bucket="closed")
     make_visit(1, 1, external_id="A7654321")
@@ -104,7 +116,7 @@ def patient_page(n: int) -> str:
     return reverse("patients:detail", args=[uid("patient", n)])
 
 
-@pytest.mark.parametrize(
+FINDS_THE_FIRST_ORDER = pytest.mark.parametrize(
     "text",
     [
         *("maria gon", "gonzalez", "González", "GONZALEZ maria", "gon mar 2 Jan 1980"),
@@ -112,6 +124,7 @@ def patient_page(n: int) -> str:
         *("0100123", "555-010-0123", "+1 (555) 010 0123", "1.555.010.0123", "5550100123"),
         *("gonzalez 0123", "client-1"),
         *("K123456789", "k1234567", "A7654321", "a765"),
+        *("1Z999AA10123456784", "1z 999 aa1 01", "9400 1112 0255 5842", "94001112"),
         str(uid("order", 1)),
         str(uid("order", 1))[:6],
         str(uid("order", 1)).replace("-", "")[:12].upper(),
@@ -120,8 +133,30 @@ def patient_page(n: int) -> str:
         str(uid("patient", 1))[:8],
     ],
 )
+
+
+@FINDS_THE_FIRST_ORDER
 def test_enter_opens_the_only_open_order(client: Client, clinic: None, text: str) -> None:
     assert enter_target(client, text) == order_page(1)
+
+
+@FINDS_THE_FIRST_ORDER
+def test_list_of_orders_finds_what_the_search_box_finds(
+    client: Client, clinic: None, text: str
+) -> None:
+    answer = client.get("/orders/", {"search_input": text})
+    assert [row.pk for row in answer.context["page"].rows] == [uid("order", 1)]
+
+
+def test_parcel_is_shown_with_its_tracking_number(client: Client, clinic: None) -> None:
+    (match,) = suggested_matches(client, "94001112").parcels
+    assert match.number == "9400111202555842"
+    page = client.post("/find/suggestions/", {"q": "94001112"}).content.decode()
+    assert "Parcels" in page and "<strong>9400111202555842</strong>" in page
+
+
+def test_few_digits_are_no_tracking_number(client: Client, clinic: None) -> None:
+    assert suggested_matches(client, "9400").count == 0
 
 
 @pytest.mark.parametrize(
@@ -187,7 +222,7 @@ def test_patients_with_open_orders_are_first(client: Client, desk: User) -> None
 def test_open_orders_are_read_by_the_index_of_the_patient(desk: User) -> None:
     Patient.objects.bulk_create(patient(n) for n in range(40))
     Order.objects.bulk_create(order(n, user_id=uid("patient", n % 40)) for n in range(800))
-    asked: list[Any] = [list(lookup.FINISHED_BUCKETS), [uid("patient", n) for n in range(20)]]
+    asked: list[Any] = [list(FINISHED_BUCKETS), [uid("patient", n) for n in range(20)]]
     with connection.cursor() as cursor:
         cursor.execute("REINDEX TABLE orders_order")
         cursor.execute("ANALYZE orders_order, patients_patient")
@@ -316,7 +351,14 @@ def test_invalid_search_text_is_refused_and_kept(client: Client, clinic: None, t
 def test_user_without_names_finds_only_ids_and_samples(client: Client, clinic: None) -> None:
     client.force_login(staff("viewer"))
     Order.objects.update(patient_first_name="Canaria", patient_name="canaria secret")
-    for text in ("gonzalez", "canaria", "0100123", "1980-01-02", "jose.n@example.invalid"):
+    for text in (
+        "gonzalez",
+        "canaria",
+        "0100123",
+        "1980-01-02",
+        "jose.n@example.invalid",
+        "94001112",
+    ):
         assert enter_target(client, text) == ADDRESS
         assert suggested_matches(client, text).count == 0
     for text in ("K123456789", str(uid("order", 1))[:6], "A7654321", str(uid("visit", 1))[:8]):
@@ -368,9 +410,12 @@ def test_the_number_of_queries_is_fixed(client: Client, desk: User) -> None:
 @pytest.mark.parametrize(
     ("make", "index"),
     [
-        (lambda: OrderNameWord.matching({"names": "ada29"}), "orders_ordernameword_pkey"),
-        (lambda: Order.objects.with_name("ada29"), "order_of_name"),
-        (lambda: Patient.objects.matching("ada@exa"), "patient_email"),
+        (
+            lambda: OrderNameWord.matching({"names": required_prefixes("ada29")}),
+            "orders_ordernameword_pkey",
+        ),
+        (lambda: Order.objects.with_person(parse_search_text("ada29")), "order_of_name"),
+        (lambda: Patient.objects.matching(parse_search_text("ada@exa")), "patient_email"),
     ],
 )
 def test_readings_are_answered_by_an_index(make: Callable[[], Any], index: str) -> None:
@@ -383,6 +428,34 @@ def test_readings_are_answered_by_an_index(make: Callable[[], Any], index: str) 
         plan = make().explain()
     assert index in plan
     assert "Seq Scan" not in plan
+
+
+@pytest.mark.parametrize(
+    ("text", "indexes"),
+    [
+        (str(uid("order", 1))[:8], {"orders_order_pkey", "order_of_patient"}),
+        ("S-77", {"order_sample", "appointment_by_number"}),
+        ("9400111202", {"order_outbound_parcel", "order_inbound_parcel", "patient_phone"}),
+        ("2 Jan 1980", {"order_patient_dob", "patient_by_birth_date"}),
+        ("ada7@exa", {"patient_email"}),
+        ("client-7", {"patient_client_id"}),
+    ],
+)
+def test_each_meaning_of_a_text_is_answered_by_its_index(text: str, indexes: set[str]) -> None:
+    parcels = {f"{way}_tracking_number": "9400" for way in ("outbound", "inbound")}
+    Order.objects.bulk_create(order(n, sample_id=f"S-{n}", **parcels) for n in range(500))
+    Patient.objects.bulk_create(patient(n) for n in range(500))
+    Demographics.objects.bulk_create(demographics(n) for n in range(500))
+    for n in range(50):
+        make_visit(n, n, external_id=f"A{n}")
+    search = parse_order_search_text(text, by_name=True)
+    conditions = list_conditions(search)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE orders_order, orders_appointment, patients_patient")
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        plan = keys_of_any(Order.objects.all(), conditions, 1_000).explain()
+    assert "Seq Scan" not in plan
+    assert {index for index in indexes if index not in plan} == set(), plan
 
 
 def test_sample_id_is_not_read_as_a_name(client: Client, clinic: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
@@ -44,6 +45,17 @@ def key_condition(column: str, keys: QuerySet[Model, object], limit: int, otherw
     """
     number, array = read_keys(keys, limit)
     return Q(KeyInArray(F(column), array)) if number <= limit else otherwise
+
+
+def keys_of_any(
+    rows: QuerySet[Any], conditions: Sequence[Q], limit: int | None = None
+) -> QuerySet[Any, Any]:
+    """Return the keys of the rows that fulfill one of the conditions, at most `limit` for each.
+
+    Each condition is a query of its own, so that its own index answers it. A key may be repeated.
+    """
+    found = [rows.order_by().filter(condition).values("pk")[:limit] for condition in conditions]
+    return found[0].union(*found[1:], all=True) if found else rows.none().values("pk")
 
 
 def read_keys(keys: QuerySet[Model, object], limit: int) -> tuple[int, str]:

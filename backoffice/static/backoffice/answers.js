@@ -1,5 +1,6 @@
-// Answers outlive a partial refresh: what somebody typed, ticked or chose while an answer was under
-// way, or beside what was sent, is not in it. It is put back where the same question is shown again.
+// Keep what somebody typed, ticked or chose while a part of the page is refreshed: the response does
+// not have what was changed meanwhile, or was not sent. It is put back into the same field.
+// Without scripts no part of a page is refreshed by itself: forms are sent and shown as a whole.
 
 const KEPT_OUT = ["hidden", "file", "submit", "button", "reset", "password"];
 const isTick = (one) => one.type === "checkbox" || one.type === "radio";

@@ -1,6 +1,8 @@
-// Conveniences on top of pages that work without them: copy an id, print the page, one open filter at
-// a time, theme without a reload, words for screen readers after a swap. Shortcuts are in keys.js,
-// news in live.js.
+// Conveniences of every page: copy an id, print, one open filter at a time, the theme without a
+// reload, messages that fade, a button that is pressed once, words for screen readers after a swap,
+// and the outcome of a command as soon as it is known. Shortcuts are in keys.js, updates in live.js.
+// Without this module buttons that only scripts can serve (`js-only`) are hidden; the theme is a form;
+// messages stay; a form that is sent twice is one request for the server; a reload shows the outcome.
 
 const page = document.documentElement;
 page.dataset.js = "";

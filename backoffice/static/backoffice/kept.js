@@ -1,4 +1,6 @@
-// Forms that are kept while they are typed: what is not kept yet is, when the page is left.
+// Drafts of long forms. htmx stores the draft while somebody types (`hx-post` of `form[data-kept]`);
+// this module stores the rest when the page is left.
+// Without it the last half second of typing is lost; without scripts "Save draft" stores the form.
 
 const form = document.querySelector("form[data-kept]");
 // How often something was typed, by when that was asked to be kept, and by when it was.

@@ -4,6 +4,7 @@
 // One row's own keys win over the page's. Nothing here does harm by itself: a key only presses what
 // a hand could press. Keys rest while something is being typed, with modifiers, and, in a dialog,
 // all but the dialog's own; <html data-keys="off"> switches the single ones off (WCAG 2.1.4).
+// Without this module all of these are links, buttons and fields as usual.
 
 const off = () => document.documentElement.dataset.keys === "off";
 const FIELDS = "input:not([type=checkbox], [type=radio], [type=button], [type=submit]), textarea, select, [contenteditable]";

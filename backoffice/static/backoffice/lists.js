@@ -1,5 +1,6 @@
 // Lists: tick rows (Shift for a range), all that match, Escape clears; narrow long choices by typing.
-// Without this module the bar of verbs is always there and the boxes are ordinary ones.
+// Without this module the bar of verbs is always there and the boxes are ordinary ones; the box that
+// ticks a whole page, and the field that narrows choices, are hidden.
 
 let last = null;
 

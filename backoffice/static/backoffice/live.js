@@ -2,6 +2,7 @@
 // is asked, every 1.5 seconds while the page is looked at, whether there is more. Nothing moves until
 // "Show" is pressed, which loads the list (or the page) again where it stands: filters, focus,
 // ticks and typed words stay. Without answers it asks once a minute and says how old the page is.
+// Without this module the page stays as it was loaded, and a reload shows what is new.
 
 const EVERY_MS = 1500;
 const SLOW_MS = 60_000;

@@ -1,5 +1,6 @@
 // Passkeys: the button of the page's form asks the browser for one. django-allauth's script does it;
 // here is which form it is, and what to say when it did not work.
+// Without scripts there are no passkeys, as the page says: the password and a code remain.
 
 const form = document.querySelector("[data-passkey]");
 const trouble = document.querySelector("[data-passkey-trouble]");

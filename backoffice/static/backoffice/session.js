@@ -3,6 +3,9 @@
 //
 // How long is left is asked of the server, which knows of the other tabs, too; asking alone keeps
 // nobody signed in. Whoever types or points on a page is there, even if nothing is sent.
+//
+// Without this module the session ends just the same, unannounced: the next request leads to the
+// log-in page, and what was typed but not sent is lost. Only requests keep somebody signed in.
 
 const told = document.getElementById("session").dataset;
 const ending = document.getElementById("session-ending");

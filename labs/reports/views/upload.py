@@ -25,6 +25,7 @@ from labs.reports.forms import UploadForm
 from labs.reports.intake import MemoryOnlyHandler, SizeLimitHandler, UploadRejected
 from labs.search_texts import clean_search_text
 from patients.models import Demographics, Patient
+from patients.search_text import parse_search_text
 
 MAX_PATIENTS: Final = 20
 WORDS: Final = PersonalParameters("whose report", frozenset({"q"}))
@@ -45,7 +46,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     text = clean_search_text(decrypted_query(request.GET, WORDS).get("q", ""))
     patients: list[Patient] = []
     if text:
-        rows = Patient.objects.matching(text).defer("record", "content_hash")
+        rows = Patient.objects.matching(parse_search_text(text)).defer("record", "content_hash")
         patients = list(rows.order_by("-created_on", "pk")[:MAX_PATIENTS])
         ids = [patient.pk for patient in patients]
         record_list(request, "patient", ids, ids, searched=True)

@@ -1,4 +1,7 @@
-// Reports: choose, order and check files before anything is sent, send them with a bar; count ticks.
+// Reports: choose, order and check files before anything is sent, send them with a progress bar; count
+// the checked rows after one of them is refreshed.
+// Without this module the form sends the files in the order in which the browser lists them, the server
+// makes the same checks, and a refused form asks for the files again.
 
 const KINDS = [
   { name: "PDF", starts: [0x25, 0x50, 0x44, 0x46, 0x2d], endings: [".pdf"] },

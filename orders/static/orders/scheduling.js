@@ -1,5 +1,8 @@
-// On top of pages that work without: pages of visits open as a drawer over the order (drawer.js), the
-// notes are counted, and the list of times says how long it is good for.
+// Booking a visit: how long the times are valid, how many letters of the notes are left, keys to move
+// among the times, and, in the drawer over the order (drawer.js), the focus. A booking that is refused
+// while somebody watches opens its form again.
+// Without this module the list says until when it is valid, the notes how long they may be, and a link
+// beside the refusal leads to the form.
 
 const left = () => {
   for (const list of document.querySelectorAll("[data-expires]")) {
@@ -23,13 +26,6 @@ const countAll = () => document.querySelectorAll("[data-count]").forEach(count);
 countAll();
 document.addEventListener("input", (event) => {
   if (event.target.matches("[data-count]")) count(event.target);
-});
-
-// Which provider is asked stands on the button.
-document.addEventListener("click", (event) => {
-  const button = event.target.closest("button[data-provider]");
-  const field = button?.form.querySelector('[name="provider"]');
-  if (field) field.value = button.dataset.provider;
 });
 
 // What was refused while somebody watched opens its form again, once, with the nearest times marked.

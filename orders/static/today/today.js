@@ -1,4 +1,5 @@
-// Today as it stands open: the number in the title and the icon follow the critical results.
+// Today: the number in the title, and the icon, follow the critical results while the page is open.
+// Without this module they are those of when the page was loaded.
 
 // `(2) (3!) Today`: updates come first, and are live.js's.
 const [, page] = document.title.match(/^(?:\(\d+\) )?(?:\(\d+!\) )?(.*)$/);

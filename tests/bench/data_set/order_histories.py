@@ -128,6 +128,12 @@ class OrderHistory:
         data: dict[str, Any] = {"id": "%1$s", "created_at": "%15$s", "updated_at": "%16$s"}
         if self.visit:
             data["appointment_id"] = "%24$s"
+        if self.method == "testkit" and "transit_customer" in self.steps:
+            is_returned = "transit_lab" in self.steps
+            data["shipment"] = {
+                "outbound_tracking_number": "OUT000%17$s",
+                "inbound_tracking_number": "INB000%17$s" if is_returned else None,
+            }
         return {
             "id": "%1$s",
             "team_id": "7ea00000-0000-4000-8000-000000000001",

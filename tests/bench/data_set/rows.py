@@ -116,18 +116,19 @@ GROUP_JSON: Final = """
 INSERT_ORDERS: Final = f"""
 INSERT INTO orders_order (id, team_id, user_id, order_transaction_id, parent_id, created_at,
  updated_at, last_event_id, last_event_at, last_status, status, low_level_status, status_detail,
- bucket, method, origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug,
- quiet_at, billing_type, interpretation, service_interpretation, has_missing_results, has_abn,
+ bucket, method, origin, priority, activate_by, sample_id, outbound_tracking_number,
+ inbound_tracking_number, lab_test_id, lab_test_name, lab_slug, quiet_at, billing_type,
+ interpretation, service_interpretation, has_missing_results, has_abn,
  expected_result_by_date, patient_first_name, patient_last_name, patient_name, patient_dob,
  patient_gender, patient_phone, patient_email, recipient_name, {MIRRORED})
 SELECT id, '7ea00000-0000-4000-8000-000000000001', user_id, group_id, parent_id,
  to_timestamp(at), to_timestamp(at + lived), n * 100 + cardinality(steps) - 1,
  to_timestamp(at + lived), last_status, status, low_level_status, status_detail, bucket, method,
- origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug, quiet_at,
- billing_type, interpretation, coalesce(interpretation, ''), has_missing_results, has_abn,
+ origin, priority, activate_by, sample_id, outbound, inbound, lab_test_id, lab_test_name, lab_slug,
+ quiet_at, billing_type, interpretation, coalesce(interpretation, ''), has_missing_results, has_abn,
  expected, first_name, last_name,
  name_key, dob, gender, phone, email, name_key, record,
- world.hash(record, 4), to_timestamp({{now}})
+ world.hash(record, 5), to_timestamp({{now}})
 FROM (
  SELECT *, format(text, id, user_id, first_name, last_name, dob, gender, phone, email, street,
   city, state, zip, test_json, coalesce('"' || sample_id || '"', 'null'), world.said(at),
@@ -143,6 +144,10 @@ FROM (
    CASE WHEN o.n > o.grouped THEN 'redraw' ELSE 'initial' END AS origin,
    world.draw(o.n, 20, 100) < 4 AS priority,
    CASE WHEN has_sample THEN 'S' || 100000000 + o.n END AS sample_id,
+   CASE WHEN 'collecting_sample.testkit.transit_customer' = ANY(steps) THEN 'OUT000' || o.n
+    END AS outbound,
+   CASE WHEN 'collecting_sample.testkit.transit_lab' = ANY(steps) THEN 'INB000' || o.n
+    END AS inbound,
    o.activate_by, o.expected, quiet.quiet_at
   FROM world.orders o JOIN world.person USING (p) JOIN world.life ON life.i = o.life
   LEFT JOIN world.quiet USING (n)

@@ -1,4 +1,6 @@
 // The slider of past moments: it names the moment at which it is, and follows what the page shows.
+// Without this module it names the moment that is shown; "Show this time" and the list of moments lead
+// to another.
 
 const slider = document.getElementById("id_stop");
 
