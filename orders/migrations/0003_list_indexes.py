@@ -13,20 +13,24 @@ class Migration(migrations.Migration):
 
     operations = [
         AddIndexConcurrently(
-            model_name='review',
-            index=models.Index(fields=['-since', '-order', 'lab_slug', 'rank', 'signer'], name='review_newest'),
+            model_name="review",
+            index=models.Index(
+                fields=["-since", "-order", "lab_slug", "rank", "signer"], name="review_newest"
+            ),
         ),
         AddIndexConcurrently(
-            model_name='review',
-            index=models.Index(fields=['rank', 'since', 'order', 'lab_slug', 'signer'], name='review_by_urgency'),
+            model_name="review",
+            index=models.Index(
+                fields=["rank", "since", "order", "lab_slug", "signer"], name="review_by_urgency"
+            ),
         ),
         AddIndexConcurrently(
-            model_name='review',
-            index=models.Index(fields=['lab_slug', '-since', '-order'], name='review_of_lab'),
+            model_name="review",
+            index=models.Index(fields=["lab_slug", "-since", "-order"], name="review_of_lab"),
         ),
         AddIndexConcurrently(
-            model_name='review',
-            index=models.Index(fields=['signer', '-since', '-order'], name='review_signed_by'),
+            model_name="review",
+            index=models.Index(fields=["signer", "-since", "-order"], name="review_signed_by"),
         ),
         AddIndexConcurrently(
             model_name="appointment",
@@ -37,12 +41,35 @@ class Migration(migrations.Migration):
             ),
         ),
         AddIndexConcurrently(
-            model_name='unmatchedresult',
-            index=models.Index(condition=models.Q(('status__in', ('resolved', 'matched'))), fields=['created_at', 'id', 'lab_slug', 'decision_code', 'interpretation', 'missing_since'], name='unmatched_decided_received'),
+            model_name="unmatchedresult",
+            index=models.Index(
+                condition=models.Q(("status__in", ("resolved", "matched"))),
+                fields=[
+                    "created_at",
+                    "id",
+                    "lab_slug",
+                    "decision_code",
+                    "interpretation",
+                    "missing_since",
+                ],
+                name="unmatched_decided_received",
+            ),
         ),
         AddIndexConcurrently(
-            model_name='unmatchedresult',
-            index=models.Index(condition=models.Q(('status__in', ('resolved', 'matched'))), fields=['reviewed_at', 'id', 'created_at', 'lab_slug', 'decision_code', 'interpretation', 'missing_since'], name='unmatched_decided_reviewed'),
+            model_name="unmatchedresult",
+            index=models.Index(
+                condition=models.Q(("status__in", ("resolved", "matched"))),
+                fields=[
+                    "reviewed_at",
+                    "id",
+                    "created_at",
+                    "lab_slug",
+                    "decision_code",
+                    "interpretation",
+                    "missing_since",
+                ],
+                name="unmatched_decided_reviewed",
+            ),
         ),
         AddIndexConcurrently(
             model_name="order",
