@@ -13,6 +13,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django_filters import CharFilter, ChoiceFilter, Filter
 
+from backoffice.core import vocabulary
 from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.pages.lists.filters import DaysFilter, VocabularyFilter
 from backoffice.pages.lists.forms import FilterGroup
@@ -103,6 +104,12 @@ class OrderListForm(OrderFilterForm):
     def __init__(self, data: Any = None, *, user: Any) -> None:
         super().__init__(data, user=user)
         offer_assignees_and_labs(self, assigned="assigned", lab="lab")
+
+    def clean_status(self) -> list[str]:
+        return [
+            vocabulary.canonical("order.low_level_status", value)
+            for value in self.cleaned_data["status"]
+        ]
 
     @property
     def sort(self) -> tuple[str, str]:
