@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest
 from backoffice.accounts.access import may
 from backoffice.core.prepared_queries import by_key
 from backoffice.core.urls import record_url
+from backoffice.pages.tabs import Tab
 from patients.models import Demographics, Patient
 
 TABS: Final = (
@@ -20,14 +21,6 @@ TABS: Final = (
     ("Devices", "wearables:devices", ()),
     ("Activity", "of-patient:activity", ()),
 )
-
-
-class Tab(TypedDict):
-    """A tab of the patient's page. `current`: whether it is the requested page."""
-
-    label: str
-    url: str
-    current: bool
 
 
 class PatientPageContext(TypedDict):
@@ -63,6 +56,4 @@ def _tabs(request: HttpRequest, patient_id: UUID) -> list[Tab]:
         for label, route, permissions in TABS
         if may(request.user, *permissions)
     }
-    return [
-        {"label": label, "url": url, "current": request.path == url} for label, url in urls.items()
-    ]
+    return [Tab(label, url, current=request.path == url) for label, url in urls.items()]

@@ -17,6 +17,7 @@ from backoffice.pages.lists.fields import OpenVocabularyField, TimestampField
 from backoffice.pages.lists.forms import SIZES, FilterForm, FilterGroup
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page
+from backoffice.pages.tabs import Tab
 
 _COLUMNS: Final = (
     Column("name", "Name", sort="name"),
@@ -71,8 +72,8 @@ def component_context() -> dict[str, Any]:
             "total": Count(1_100, capped=True),
         },
         "tabs": [
-            {"bucket": key, "label": label, "glyph": vocabulary.GLYPHS[key], "count": "12",
-             "current": key == vocabulary.NEEDS_ACTION}
+            Tab(label, f"?bucket={key}", key == vocabulary.NEEDS_ACTION, Count(12), key,
+                vocabulary.GLYPHS[key])
             for key, label in vocabulary.BUCKETS.items()
         ],
     }  # fmt: skip

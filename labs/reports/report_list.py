@@ -7,15 +7,16 @@ from typing import Any, ClassVar, Final, TypedDict
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import QueryDict
 
 from backoffice.accounts.access import may
 from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
-from backoffice.pages.lists.forms import FilterForm
-from backoffice.pages.paging.counts import capped_count
-from labs.reports.forms import ALL, ME, TABS, TO_REVIEW, ReportFilterForm
-from labs.reports.models import FAILED, REFUSED, Report
+from backoffice.pages.lists.filters import ListFilterSet
+from backoffice.pages.paging.counts import Count, capped_count
+from backoffice.pages.query_strings import address_with
+from backoffice.pages.tabs import Tab
+from labs.reports.filters import ALL, ME, TABS, TO_REVIEW, ReportFilterSet
+from labs.reports.models import FAILED, REFUSED, WAITING_FOR_STAFF, Report
 from patients.models import Patient
 
 
@@ -126,20 +127,14 @@ class ReportList(ListPage):
     needs = ("reports.view",)
     columns = COLUMNS
     row_macros = "labs/reports/report_rows.html"
+    filter_set = ReportFilterSet
     presets: ClassVar = (
         Preset("mine", "Uploaded by me", {"show": [ALL], "uploaded_by": [ME]}, "reports.upload"),
         Preset("failed", "Failed or refused", {"show": [ALL], "state": [FAILED, REFUSED]}),
     )
 
-    def form(self, data: QueryDict, user: Any) -> ReportFilterForm:
-        return ReportFilterForm(data, user=user)
-
     def visible_rows(self, user: Any) -> QuerySet[Report]:
         return Report.objects.with_job().select_related("uploaded_by")
-
-    def rows(self, form: FilterForm, user: Any) -> QuerySet[Report]:
-        assert isinstance(form, ReportFilterForm)
-        return form.apply(self.visible_rows(user)).filter(TABS[form.tab][1])
 
     def with_related(self, rows: list[Report], user: Any) -> list[ListedReport]:
         """Add who the patients are, by one query, if the user may see that."""
@@ -149,23 +144,18 @@ class ReportList(ListPage):
             people = {one.pk: one for one in Patient.objects.named("dob").filter(pk__in=keys)}
         return [{"report": row, "person": people.get(row.user_id)} for row in rows]
 
-    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
+    def page_context(self, filters: ListFilterSet) -> dict[str, Any]:
         """Return the tabs, and the patient that the list is filtered by.
 
         Only reports that wait for staff are counted: the other tabs grow forever.
         """
-        assert isinstance(form, ReportFilterForm)
-        to_review = None
+        form = filters.form
+        counts: dict[str, Count] = {}
         if form.is_valid():
-            waiting = form.apply(Report.objects.all()).filter(TABS[TO_REVIEW][1])
-            to_review = str(capped_count(waiting))
+            counts[TO_REVIEW] = capped_count(filters.rows_of_all_tabs().filter(WAITING_FOR_STAFF))
+        current = form.cleaned_data["show"]
         tabs = [
-            {
-                "key": key,
-                "label": label,
-                "current": key == form.tab,
-                "count": to_review if key == TO_REVIEW else None,
-            }
+            Tab(label, address_with(filters.data, show=key), key == current, counts.get(key))
             for key, (label, _) in TABS.items()
         ]
         return {

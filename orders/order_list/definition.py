@@ -15,8 +15,11 @@ from django.utils import timezone
 from backoffice.accounts.access import may
 from backoffice.core import prepared_queries, vocabulary
 from backoffice.pages.lists.definition import BulkPage, ListPage, Preset
+from backoffice.pages.lists.filters import ListFilterSet
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page, PagePosition
+from backoffice.pages.query_strings import address_with
+from backoffice.pages.tabs import Tab
 from backoffice.team.queries import assignments_by_subject
 from orders.filters import ME
 from orders.models import Order
@@ -91,8 +94,7 @@ class OrderList(ListPage):
         form = filters.form
         is_whole = form.is_valid() and not form.is_filtered()
         counts = filters.state_counts.by_bucket() if is_whole else None
-        tabs = status_tabs(form.cleaned_data.get("bucket") or "", counts)
-        return {"tabs": tabs, "by_name": form.by_name}
+        return {"tabs": _status_tabs(filters, counts), "by_name": form.by_name}
 
     def with_related(self, rows: list[Order], user: Any) -> list[Order]:
         """Add the assignments, what staff have done, and the lab names: three queries."""
@@ -135,22 +137,25 @@ class OrderList(ListPage):
         }
 
 
-def status_tabs(current: str, counts: Mapping[str, int] | None) -> list[dict[str, Any]]:
+def _status_tabs(filters: ListFilterSet, counts: Mapping[str, int] | None) -> list[Tab]:
     """Return one tab per status group, after the tab of all orders."""
+    current = filters.form.cleaned_data.get("bucket") or ""
     known = counts or {}
-    tabs: list[dict[str, Any]] = [
-        {
-            "bucket": bucket,
-            "label": label,
-            "glyph": vocabulary.GLYPHS[bucket],
-            "count": None if counts is None else str(Count(known.get(bucket, 0))),
-            "current": bucket == current,
-        }
-        for bucket, label in vocabulary.BUCKETS.items()
-        if bucket != vocabulary.UNKNOWN or known.get(bucket) or bucket == current
+    return [
+        Tab("All", address_with(filters.data, bucket=""), current=not current),
+        *(
+            Tab(
+                label,
+                address_with(filters.data, bucket=bucket),
+                current=bucket == current,
+                count=None if counts is None else Count(known.get(bucket, 0)),
+                family=bucket,
+                glyph=vocabulary.GLYPHS[bucket],
+            )
+            for bucket, label in vocabulary.BUCKETS.items()
+            if bucket != vocabulary.UNKNOWN or known.get(bucket) or bucket == current
+        ),
     ]
-    everything = {"bucket": "", "label": "All", "glyph": "", "current": not current, "count": None}
-    return [everything, *tabs]
 
 
 def _lab_names(labs: Iterable[str]) -> dict[str, str]:

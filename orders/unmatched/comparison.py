@@ -10,7 +10,7 @@ from uuid import UUID
 from labs.models import Lab
 from orders.models import Order
 from orders.models.unmatched_result import Candidate, UnmatchedResult
-from orders.unmatched.forms import PATIENT, choice_of
+from orders.unmatched.forms import PATIENT_PREFIX, choice_of
 from patients.identity_comparison import Agreement, compare_name_parts
 from patients.models import Patient
 from patients.search_keys import fold
@@ -74,7 +74,7 @@ def compare_patients(item: UnmatchedResult, people: Sequence[Patient]) -> list[C
     """Compare patients that staff searched for."""
     return [
         ComparedPerson(
-            choice=f"{PATIENT}{person.pk}",
+            choice=f"{PATIENT_PREFIX}{person.pk}",
             user_id=person.pk,
             name=_name(item, person.first_name, person.last_name),
             dob=_birth_date(item, person.dob),

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import QueryDict
 
-from backoffice.accounts.access import may
 from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
-from backoffice.pages.lists.forms import FilterForm
-from backoffice.pages.paging.counts import capped_counts
+from backoffice.pages.lists.filters import ListFilterSet
+from backoffice.pages.paging.counts import Count, capped_counts
+from backoffice.pages.query_strings import address_with
+from backoffice.pages.tabs import Tab
 from orders.models.unmatched_result import Candidate, UnmatchedResult
 from orders.sync.unmatched import is_enabled
-from orders.unmatched.forms import DECIDED, TABS, UnmatchedFilterForm
+from orders.unmatched.filters import DECIDED, PENDING, TABS, UnmatchedFilterSet
 
 DECIDED_NOTICE: Final = (
     "Sorted by decision time, here and in a download: results without that time are not listed."
@@ -107,37 +107,36 @@ class UnmatchedList(ListPage):
     needs = ("orders.view", "patients.view")
     columns = COLUMNS
     row_macros = "unmatched/unmatched_rows.html"
+    filter_set = UnmatchedFilterSet
     presets: ClassVar = (
-        Preset("critical", "Critical", {"interpretation": ["critical"]}, "results.view"),
+        Preset(
+            "critical",
+            "Critical",
+            {"show": [PENDING], "interpretation": ["critical"]},
+            "results.view",
+        ),
         Preset("latest", "Decided last", {"show": [DECIDED], "order_key": ["reviewed_at"]}),
     )
-
-    def form(self, data: QueryDict, user: Any) -> UnmatchedFilterForm:
-        return UnmatchedFilterForm(data, sees_results=may(user, "results.view"))
 
     def visible_rows(self, user: Any) -> QuerySet[UnmatchedResult]:
         return UnmatchedResult.objects.defer("record", "content_hash").filter(missing_since=None)
 
-    def rows(self, form: FilterForm, user: Any) -> QuerySet[UnmatchedResult]:
-        assert isinstance(form, UnmatchedFilterForm)
-        rows = form.apply(self.visible_rows(user)).filter(status__in=TABS[form.tab][1])
-        return rows.filter(reviewed_at__isnull=False) if form.sort[0] == "reviewed_at" else rows
-
     def row_context(self, user: Any, column_keys: Set[str]) -> UnmatchedRowContext:
         return UnmatchedRowContext(shows_decision="decided" not in column_keys)
 
-    def notices(self, form: FilterForm) -> list[str]:
-        return [DECIDED_NOTICE] if form.sort[0] == "reviewed_at" else []
+    def notices(self, filters: ListFilterSet) -> list[str]:
+        return [DECIDED_NOTICE] if filters.form.sort[0] == "reviewed_at" else []
 
-    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
+    def page_context(self, filters: ListFilterSet) -> dict[str, Any]:
         """Return the tabs with their counts, and whether the service has the queue for us."""
-        assert isinstance(form, UnmatchedFilterForm)
-        counts: list[Any] = [None] * len(TABS)
+        form = filters.form
+        counts: Sequence[Count | None] = [None] * len(TABS)
         if form.is_valid():
-            rows = form.apply(self.visible_rows(user))
+            rows = filters.rows_of_all_tabs()
             counts = capped_counts(*(rows.filter(status__in=one) for _, one in TABS.values()))
+        current = form.cleaned_data["show"]
         tabs = [
-            {"key": key, "label": label, "current": key == form.tab, "count": count}
+            Tab(label, address_with(filters.data, show=key), key == current, count)
             for (key, (label, _)), count in zip(TABS.items(), counts, strict=True)
         ]
         return {"tabs": tabs, "enabled": is_enabled()}

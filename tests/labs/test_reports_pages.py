@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
+from backoffice.pages.paging.counts import Count
 from labs.models import Report, RowCheck
 from labs.reports.report_list import REPORT_LIST
 from tests.api.rows import staff, token_for, uid
@@ -258,13 +259,13 @@ def test_only_accepted_reports_are_sorted_by_acceptance(client: Client, report: 
 def test_tab_counts_what_waits_for_staff(client: Client, report: Report, doctor: User) -> None:
     stored_report(doctor, 1, file(pdf(2)))
     tabs = client.get("/reports/", {"show": "all"}).context["tabs"]
-    assert {tab["key"]: tab["count"] for tab in tabs} == {
-        "todo": "1",
-        "under-way": None,
-        "accepted": None,
-        "all": None,
+    assert {tab.label: tab.count for tab in tabs} == {
+        "To review": Count(1),
+        "Under way": None,
+        "Accepted": None,
+        "All": None,
     }
-    assert [tab["key"] for tab in tabs if tab["current"]] == ["all"]
+    assert [tab.label for tab in tabs if tab.current] == ["All"]
 
 
 def test_names_are_in_rows_of_those_who_may_see_them(report: Report) -> None:

@@ -69,7 +69,7 @@ def test_tabs_show_oldest_waiting_and_latest_decided_first(
 def test_tabs_count_what_the_filters_find(clinician: Client, results: None) -> None:
     for parameters, expected in (({}, ["2", "1", "2"]), ({"lab": "lab-south"}, ["1", "0", "1"])):
         tabs = clinician.get(ADDRESS, parameters).context["tabs"]
-        assert [str(tab["count"]) for tab in tabs] == expected
+        assert [str(tab.count) for tab in tabs] == expected
 
 
 def test_filters_find_results_by_lab_cause_day_and_result(clinician: Client, results: None) -> None:

@@ -5,6 +5,7 @@ The list page and the JSON API share the classes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
 from functools import cache, cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import django_filters
 from django import forms
 from django.db.models import QuerySet
+from django.http import QueryDict
 
 from backoffice.pages.lists.fields import (
     DaysField,
@@ -86,6 +88,8 @@ class ListFilterSet(django_filters.FilterSet):
     shows the filters.
     """
 
+    data: QueryDict
+    """The parameters of the URL, with personal text encrypted."""
     queryset: QuerySet[Any]
     """The rows without filters."""
 
@@ -115,10 +119,18 @@ class ListFilterSet(django_filters.FilterSet):
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows that match all filters; none if the form is invalid."""
+        return self._apply(self.filters, queryset)
+
+    def rows_of_all_tabs(self) -> QuerySet[Any]:
+        """Return the rows that match the filters other than the tab, to count those of each tab."""
+        names = [name for name in self.filters if name not in self.form.TAB_FIELDS]
+        return self._apply(names, self.queryset)
+
+    def _apply(self, names: Iterable[str], queryset: QuerySet[Any]) -> QuerySet[Any]:
         if not self.form.is_valid():
             return queryset.none()
-        for name, each in self.filters.items():
-            queryset = each.filter(queryset, self.form.cleaned_data[name])
+        for name in names:
+            queryset = self.filters[name].filter(queryset, self.form.cleaned_data[name])
         return queryset
 
 

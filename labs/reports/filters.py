@@ -1,0 +1,132 @@
+"""The filters of the list of reports, combined with AND, within a tab."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django_filters import ChoiceFilter
+
+from backoffice.accounts.models import User
+from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
+from backoffice.pages.lists.filters import (
+    DaysFilter,
+    DeferredChoiceFilter,
+    ListFilterSet,
+    TimestampFilter,
+    UUIDFilter,
+    VocabularyFilter,
+)
+from backoffice.pages.lists.forms import FilterForm, FilterGroup
+from labs.reports.models import IN_PROGRESS, IS_ACCEPTED, WAITING_FOR_STAFF, Report
+
+TO_REVIEW: Final = "todo"
+ACCEPTED: Final = "accepted"
+ALL: Final = "all"
+TABS: Final[dict[str, tuple[str, Q]]] = {
+    TO_REVIEW: ("To review", WAITING_FOR_STAFF),
+    "under-way": ("Under way", IN_PROGRESS),
+    ACCEPTED: ("Accepted", IS_ACCEPTED),
+    ALL: ("All", Q()),
+}
+"""The tabs of the list, each with its label and the condition of its reports."""
+
+ME: Final = "me"
+ELSEWHERE: Final = "elsewhere"
+"""Choice of the filter by uploader: reports that were not uploaded here."""
+
+
+def _uploader_choices() -> list[tuple[str, str]]:
+    """Return who uploaded reports. The query takes one index step per staff account."""
+    uploaders = User.objects.filter(Exists(Report.objects.filter(uploaded_by=OuterRef("pk"))))
+    people = uploaders.order_by("first_name", "last_name", "username")[:200]
+    named = [(str(one.pk), one.get_full_name() or one.get_username()) for one in people]
+    return [(ME, "Me"), (ELSEWHERE, "Elsewhere, not here"), *named]
+
+
+class UploaderField(DeferredChoiceField):
+    def valid_value(self, value: object) -> bool:
+        text = str(value)
+        return text in (ME, ELSEWHERE) or (text.isascii() and text.isdigit() and len(text) < 10)
+
+
+class UploaderFilter(DeferredChoiceFilter):
+    field_class = UploaderField
+
+
+class ReportListForm(FilterForm):
+    SORTS: ClassVar = {
+        "uploaded_at": ("uploaded_at", "id"),
+        "state": ("state", "uploaded_at", "id"),
+        "accepted_at": ("accepted_at", "id"),
+    }
+    DESCENDING_FIRST = frozenset({"uploaded_at", "accepted_at"})
+    TAB_FIELDS = frozenset({"show"})
+    FILTERS: ClassVar = (
+        FilterGroup("Status", ("state",), always_shown=True),
+        FilterGroup("Uploaded", ("uploaded", "since", "until"), always_shown=True, shows_zone=True),
+        FilterGroup("Uploaded by", ("uploaded_by",), always_shown=True),
+        FilterGroup("Patient", ("user_id",)),
+    )
+
+    def __init__(self, data: Any = None, *, user: Any) -> None:
+        super().__init__(data, user=user)
+        uploaders = self.fields["uploaded_by"]
+        assert isinstance(uploaders, UploaderField)
+        uploaders.offer(cache(_uploader_choices))
+
+    def clean(self) -> None:
+        """Open the tab of all reports for one patient, else that of reports to review."""
+        super().clean()
+        check_day_order(self, "since", "until")
+        default = ALL if self.cleaned_data.get("user_id") else TO_REVIEW
+        self.cleaned_data["show"] = self.cleaned_data.get("show") or default
+
+    @property
+    def tab(self) -> str:
+        """The open tab."""
+        tab: str = self.cleaned_data["show"]
+        return tab
+
+    def has_tab(self) -> bool:
+        return self.tab != ALL
+
+    @property
+    def sort(self) -> tuple[str, str]:
+        """The active sort. Only accepted reports can be sorted by when they were accepted."""
+        key, direction = super().sort
+        return (key, direction) if self.can_sort_by(key) else ("uploaded_at", "desc")
+
+    def can_sort_by(self, key: str) -> bool:
+        return super().can_sort_by(key) and (key != "accepted_at" or self.tab == ACCEPTED)
+
+
+class ReportFilterSet(ListFilterSet):
+    show = ChoiceFilter(
+        choices=[(key, label) for key, (label, _) in TABS.items()],
+        widget=forms.HiddenInput,
+        method="filter_tab",
+    )
+    state = VocabularyFilter("report.state", "state", label="Status")
+    uploaded = DaysFilter("uploaded_at", label="Day")
+    since = TimestampFilter("uploaded_at", "gte", label="From")
+    until = TimestampFilter(
+        "uploaded_at", "lte", label="Until", end_of_day=True, help_text="The whole day."
+    )
+    uploaded_by = UploaderFilter("uploaded_by", label="Uploaded by", method="filter_uploader")
+    user_id = UUIDFilter(label="Patient ID")
+
+    class Meta:
+        form = ReportListForm
+
+    def filter_tab(self, reports: QuerySet[Report], name: str, tab: str) -> QuerySet[Report]:
+        return reports.filter(TABS[tab][1])
+
+    def filter_uploader(
+        self, reports: QuerySet[Report], name: str, people: list[str]
+    ) -> QuerySet[Report]:
+        keys = [int(one) for one in people if one.isdigit()]
+        condition = Q(uploaded_by__in=[*keys, self.user.pk] if ME in people else keys)
+        return reports.filter(condition | Q(uploaded_by=None) if ELSEWHERE in people else condition)
