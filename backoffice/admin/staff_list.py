@@ -94,6 +94,7 @@ class StaffList(ListPage):
     subject = TOPIC
     nouns = ("person", "people")
     needs = ("staff.change",)
+    needs_recent_authentication = True
     columns = COLUMNS
     row_macros = "administration/staff_rows.html"
     filter_set = StaffFilterSet
