@@ -147,40 +147,30 @@ def drain(seconds: float | None = None, batch_bytes: int = BYTES) -> int:
     """Apply due events until none is left, or for about `seconds`. Return how many."""
     ends = None if seconds is None else time.monotonic() + seconds
     drained = 0
-    while count := _apply_batch_with_retries(batch_bytes):
+    while count := _apply_batch(batch_bytes):
         drained += count
         if shutdown.is_requested() or (ends is not None and time.monotonic() >= ends):
             break
     return drained
 
 
-def _apply_batch_with_retries(batch_bytes: int) -> int:
+def _apply_batch(batch_bytes: int) -> int:
+    """Apply one batch in a transaction, again if another transaction was in its way."""
     for attempt in range(1, MAX_BATCH_ATTEMPTS + 1):
         try:
-            return _apply_batch(batch_bytes)
+            with transaction.atomic():
+                claims = _claim_batch(batch_bytes)
+                if claims:
+                    result = BatchResult()
+                    for route, events in _group_by_route(claims, result):
+                        _apply_group(route, events, result)
+                    _record_outcomes(claims, result)
+            return len(claims)
         except DatabaseError as error:
             if attempt == MAX_BATCH_ATTEMPTS or not _is_rollback(error):
                 raise
             logger.info("a batch of events is tried again: %s", type(error.__cause__).__name__)
     raise AssertionError("unreachable")
-
-
-def _apply_batch(batch_bytes: int) -> int:
-    with transaction.atomic():
-        claims = _claim_batch(batch_bytes)
-        if claims:
-            result = BatchResult()
-            groups = _group_by_route(claims, result)
-            for route, events in groups:
-                _apply_group(route, events, result)
-            _record_outcomes(claims, result)
-    return len(claims)
-
-
-def apply_route(route: Route, events: Sequence[ReceivedEvent]) -> dict[str, str]:
-    """Apply events by their handler in the caller's transaction. Return outcomes by message id."""
-    outcomes = (route.handler(events) if route.handler else None) or {}
-    return {event.message_id: outcomes.get(event.message_id, route.outcome) for event in events}
 
 
 def _claim_batch(batch_bytes: int = BYTES) -> list[ClaimedEvent]:
@@ -261,7 +251,7 @@ def _group_by_route(
 def _apply_group(route: Route, events: list[ReceivedEvent], result: BatchResult) -> None:
     try:
         with transaction.atomic():
-            outcomes = apply_route(route, events)
+            outcomes = (route.handler(events) if route.handler else None) or {}
     except Exception as error:
         if _is_transient(error):
             raise
@@ -273,7 +263,8 @@ def _apply_group(route: Route, events: list[ReceivedEvent], result: BatchResult)
         _apply_group(route, events[middle:], result)
     else:
         for event in events:
-            result.ends[Event.State.DONE, outcomes[event.message_id]].append(event.number)
+            outcome = outcomes.get(event.message_id, route.outcome)
+            result.ends[Event.State.DONE, outcome].append(event.number)
 
 
 def _record_outcomes(claims: Sequence[ClaimedEvent], result: BatchResult) -> None:

@@ -8,8 +8,6 @@ from datetime import timedelta
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
-from django.http import QueryDict
-
 from backoffice.accounts.access import may
 from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
@@ -18,7 +16,7 @@ from backoffice.pages.paging.pages import Page, PagePosition, fetch_page, page_s
 from webhooks import event_log, silence
 from webhooks.event_list_rows import EventRow, event_rows
 from webhooks.event_log import MAX_ID
-from webhooks.forms import TABS, EventFilters
+from webhooks.filters import TABS, EventFilterSet
 from webhooks.models import Event, EventQuerySet
 
 
@@ -135,45 +133,34 @@ class EventList(ListPage):
     needs = ("events.view",)
     columns = COLUMNS
     row_macros = "webhooks/event_rows.html"
+    filter_set = EventFilterSet
     presets: ClassVar = (
         Preset("orders", "Orders and visits", {"type": ["labtest.order", "labtest.appointment"]}),
         Preset("critical", "Critical results", {"type": ["labtest.result"]}),
         Preset("conflict", "With another body", {"conflict": ["on"]}),
     )
 
-    def form(self, data: QueryDict, user: Any) -> EventFilters:
-        return EventFilters(data)
-
     def visible_rows(self, user: Any) -> EventQuerySet:
         return Event.objects.for_list()
 
-    def rows(self, form: Any, user: Any) -> EventQuerySet:
-        rows: EventQuerySet = form.apply(self.visible_rows(user))
-        low, high = form.ids
-        if low > 0:
-            rows = rows.filter(pk__gt=low)
-        if high < MAX_ID:
-            rows = rows.filter(pk__lt=high)
-        return rows if form.types is None else rows.filter(event_type__in=form.types)
-
     def count_and_page(
-        self, form: Any, user: Any, size: int, place: PagePosition, number: int | None = None
+        self, filters: Any, size: int, place: PagePosition, number: int | None = None
     ) -> tuple[Count, Page[Event]]:
-        """Return how many events match a valid form, and a page of them.
+        """Return how many events match valid filters, and a page of them.
 
-        Those of several types are found by `first_of_types`.
+        `first_of_types` finds those of several types.
         """
-        if not form.is_read_by_type():
-            return super().count_and_page(form, user, size, place, number)
-        rows, sort = form.apply(self.visible_rows(user)), self.sort_for(form)
-        count = capped_count(rows.first_of_types(form.types, form.ids, COUNT_CAP + 1))
+        if not filters.is_long_list_of_types():
+            return super().count_and_page(filters, size, place, number)
+        rows, sort = filters.of_any_type(), self.sort_for(filters)
+        count = capped_count(rows.first_of_types(filters.types, filters.ids, COUNT_CAP + 1))
         cursor, descending = page_start(rows, sort, **place)
-        low, high = form.ids
+        low, high = filters.ids
         if cursor is not None and descending:
             high = max(min(high, cursor[0]), 0)
         elif cursor is not None:
             low = min(max(low, cursor[0]), MAX_ID)
-        rows = rows.first_of_types(form.types, (low, high), size + 1, descending=descending)
+        rows = rows.first_of_types(filters.types, (low, high), size + 1, descending=descending)
         return count, fetch_page(rows, sort, size=size, **place)
 
     def with_related(self, rows: list[Event], user: Any) -> list[EventRow]:
@@ -182,17 +169,17 @@ class EventList(ListPage):
     def row_context(self, user: Any, column_keys: Set[str]) -> EventRowContext:
         return EventRowContext(may(user, "patients.view"), may(user, "orders.view"))
 
-    def page_context(self, form: Any, user: Any) -> dict[str, Any]:
-        """Return the tabs with their counts, and how the deliveries are."""
+    def page_context(self, filters: Any) -> dict[str, Any]:
+        """Return the tabs with their counts, and the state of the deliveries."""
         counts = event_log.state_counts()
         return {
-            "tab": form.tab,
-            "tabs": _tabs(counts, form.tab),
-            "any_events": bool(form.received_types),
+            "tab": filters.tab,
+            "tabs": _tabs(counts, filters.tab),
+            "any_events": bool(filters.received_types),
             "oldest": event_log.oldest_waiting(),
             "silence": silence.read(),
             "failed": counts[Event.State.DEAD],
-            "may_replay": may(user, "events.replay"),
+            "may_replay": may(filters.user, "events.replay"),
         }
 
     def patient_id_of(self, row: Event) -> UUID | None:

@@ -24,7 +24,7 @@ from backoffice.core import vocabulary
 from backoffice.core.service_team import mirror_team
 from backoffice.mirror.models import MirrorModel
 from backoffice.pages.paging.counts import COUNT_CAP
-from webhooks import apply_events, event_envelope, event_log, payloads
+from webhooks import event_envelope, event_log, payloads
 from webhooks.models import Event, EventQuerySet
 from webhooks.payloads import FieldChange
 from webhooks.routes import FOREIGN_TEAM, TEAM_UNKNOWN, UNKNOWN_TYPE, SetAside, find_route
@@ -140,7 +140,8 @@ def _handle(event: Event) -> str:
     received = event_envelope.received_event(
         event.pk, event.message_id, event.received_at, envelope
     )
-    return apply_events.apply_route(route, [received])[event.message_id]
+    outcomes = (route.handler([received]) if route.handler else None) or {}
+    return outcomes.get(event.message_id, route.outcome)
 
 
 def _rows_written() -> dict[str, int]:

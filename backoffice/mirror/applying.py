@@ -32,10 +32,6 @@ from backoffice.mirror.unreadable_records import (
 from backoffice.service import DroppedField, Unreadable
 
 
-class _ValueTooLong(Exception):
-    """A value longer than an index can hold."""
-
-
 class RecordNotStored(Exception):
     """A record could not be stored, inside `require_storage`."""
 
@@ -61,10 +57,9 @@ def require_storage() -> Iterator[None]:
         _must_store.reset(token)
 
 
-UNSTORABLE_ERRORS = (
+_RECORD_ERRORS = (
     DataError,
     IntegrityError,
-    _ValueTooLong,
     ValueError,  # includes UnicodeError
     TypeError,
     AttributeError,
@@ -93,9 +88,24 @@ def apply_batch(
         newest_yet = newest.get(key)
         if newest_yet is None or not _is_newer(newest_yet.sort_key, record.sort_key, latest):
             newest[key] = record
-    return _apply_isolating_errors(
-        table, [newest[key] for key in sorted(newest)], for_each_row, stored
-    )
+    outcome = ApplyOutcome()
+    batches = [[newest[key] for key in sorted(newest)]] if newest else []
+    while batches:
+        batch = batches.pop()
+        try:
+            with transaction.atomic():
+                applied = _apply(table, batch, for_each_row, stored)
+        except Exception as error:
+            if not _is_about_record(error):
+                raise
+            if len(batch) == 1:
+                outcome += _apply_one(table, batch[0], for_each_row, stored, error)
+            else:
+                middle = len(batch) // 2
+                batches += [batch[middle:], batch[:middle]]
+        else:
+            outcome += applied
+    return outcome
 
 
 def flag_missing(table: MirrorTable, keys: Sequence[RecordKey], asked_at: datetime) -> int:
@@ -121,24 +131,12 @@ def flag_missing(table: MirrorTable, keys: Sequence[RecordKey], asked_at: dateti
     return len(flagged)
 
 
-def _apply_isolating_errors(
-    table: MirrorTable,
-    records: list[MirrorRecord],
-    for_each_row: Callable[[MirrorRecord], None],
-    stored: rows.StoredVersions | None,
-) -> ApplyOutcome:
-    if not records:
-        return ApplyOutcome()
-    try:
-        with transaction.atomic():
-            return _apply_checked(table, records, for_each_row, stored)
-    except UNSTORABLE_ERRORS as error:
-        if len(records) > 1:
-            middle = len(records) // 2
-            outcome = _apply_isolating_errors(table, records[:middle], for_each_row, stored)
-            outcome += _apply_isolating_errors(table, records[middle:], for_each_row, stored)
-            return outcome
-        return _apply_one(table, records[0], for_each_row, stored, error)
+def _is_about_record(error: Exception) -> bool:
+    """Return whether one record of a batch may have caused the error."""
+    if isinstance(error, OperationalError):
+        # Django maps a value too long for its index to OperationalError, like lost connections.
+        return isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded)
+    return isinstance(error, _RECORD_ERRORS)
 
 
 def _apply_one(
@@ -152,8 +150,10 @@ def _apply_one(
     dropped_fields: list[DroppedField] = []
     try:
         with transaction.atomic():
-            return _apply_checked(table, [record], for_each_row, stored, dropped_fields)
-    except UNSTORABLE_ERRORS:
+            return _apply(table, [record], for_each_row, stored, dropped_fields)
+    except Exception as second_error:
+        if not _is_about_record(second_error):
+            raise
         key = key_text(record.key)
         reason = type(error).__name__
         if _must_store.get():
@@ -162,28 +162,12 @@ def _apply_one(
         return ApplyOutcome(unreadable=1, unreadable_keys=[key])
 
 
-def _apply_checked(
-    table: MirrorTable,
-    records: list[MirrorRecord],
-    for_each_row: Callable[[MirrorRecord], None],
-    stored: rows.StoredVersions | None,
-    dropped_fields: list[DroppedField] | None = None,
-) -> ApplyOutcome:
-    try:
-        return _apply(table, records, for_each_row, stored, dropped_fields)
-    except OperationalError as error:
-        # Django maps this error to OperationalError, like lost connections; it is about a record.
-        if isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded):
-            raise _ValueTooLong from error
-        raise
-
-
 def _apply(
     table: MirrorTable,
     records: list[MirrorRecord],
     for_each_row: Callable[[MirrorRecord], None],
     stored: rows.StoredVersions | None,
-    dropped_fields: list[DroppedField] | None,
+    dropped_fields: list[DroppedField] | None = None,
 ) -> ApplyOutcome:
     outcome = ApplyOutcome()
     new: list[MirrorRecord] = []

@@ -9,17 +9,16 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.accounts.access import may
 from backoffice.core import vocabulary
 from backoffice.pages.formats import initials
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
-from backoffice.pages.lists.forms import FilterForm
-from orders.appointment_list.forms import AppointmentListFilters
+from backoffice.pages.lists.filters import ListFilterSet
+from orders.appointment_list.filters import AppointmentListFilterSet
 from orders.appointment_list.rows import AppointmentRow, appointment_rows, row_actions
-from orders.appointment_list.tabs import appointment_tabs, appointments_of_tab
+from orders.appointment_list.tabs import appointment_tabs
 from orders.models import Appointment
 
 
@@ -126,18 +125,11 @@ class AppointmentList(ListPage):
     needs = ("appointments.view",)
     columns = COLUMNS
     row_macros = "appointments/appointment_rows.html"
+    filter_set = AppointmentListFilterSet
     presets: ClassVar = (Preset("mine", "Mine", {"mine": ["1"]}, needs="notes.write"),)
-
-    def form(self, data: QueryDict, user: Any) -> AppointmentListFilters:
-        return AppointmentListFilters(data, by_name=may(user, "patients.view"), user=user)
 
     def visible_rows(self, user: Any) -> QuerySet[Appointment]:
         return Appointment.objects.filter(superseded_at=None).defer("record", "content_hash")
-
-    def rows(self, form: Any, user: Any) -> QuerySet[Appointment]:
-        rows = form.filter_appointments(self.visible_rows(user))
-        tab, statuses = form.cleaned_data["show"], form.cleaned_data["status"]
-        return appointments_of_tab(rows, tab, timezone.now(), statuses)
 
     def with_related(self, rows: list[Appointment], user: Any) -> list[AppointmentRow]:
         return appointment_rows(rows, by_name=may(user, "patients.view"))
@@ -145,9 +137,11 @@ class AppointmentList(ListPage):
     def row_context(self, user: Any, column_keys: Set[str]) -> AppointmentRowContext:
         return AppointmentRowContext(user, timezone.localdate())
 
-    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
-        assert isinstance(form, AppointmentListFilters)
-        return {"tabs": appointment_tabs(form, user), "tab": form.cleaned_data.get("show")}
+    def page_context(self, filters: ListFilterSet) -> dict[str, Any]:
+        return {
+            "tabs": appointment_tabs(filters),
+            "tab": filters.form.cleaned_data.get("show"),
+        }
 
     def patient_id_of(self, row: Appointment) -> UUID | None:
         return row.user_id

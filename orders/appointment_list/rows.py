@@ -19,8 +19,6 @@ from backoffice.core.urls import record_url
 from backoffice.mirror.models import AS_RECEIVED
 from labs.models import Lab
 from orders.appointment_list.display_times import AppointmentClocks, appointment_clocks
-from orders.appointment_list.forms import AppointmentFilters
-from orders.appointment_list.tabs import appointments_of_day
 from orders.models import Appointment, Order
 from orders.models.order import CANCELED_STATUSES
 from orders.rules import appointment_rules
@@ -223,12 +221,11 @@ def week_days(day: date) -> list[date]:
 
 
 def week_appointments(
-    rows: QuerySet[Appointment], form: AppointmentFilters, days: list[date], most: int
+    rows: QuerySet[Appointment], days: list[date], most: int
 ) -> list[Appointment]:
     """Return at most `most` visits of each day: one query."""
     each = [
-        appointments_of_day(rows, form, day).order_by("start_at", "id").values("pk")[:most]
-        for day in days
+        rows.filter(draw_day=day).order_by("start_at", "id").values("pk")[:most] for day in days
     ]
     keys = each[0].union(*each[1:], all=True)
     appointments = Appointment.objects.filter(pk__in=keys).defer(*DEFERRED_ON_DAY_PAGES)

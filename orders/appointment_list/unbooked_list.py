@@ -9,17 +9,16 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.accounts.access import may
 from backoffice.core import vocabulary
 from backoffice.pages.formats import initials
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
-from backoffice.pages.lists.forms import FilterForm
-from orders.appointment_list.forms import UnbookedOrderFilters
+from backoffice.pages.lists.filters import ListFilterSet
+from orders.appointment_list.filters import UnbookedOrderFilterSet
 from orders.appointment_list.rows import UnbookedOrder, unbooked_orders
-from orders.appointment_list.tabs import appointment_tabs, unbooked_orders_of_tab
+from orders.appointment_list.tabs import appointment_tabs
 from orders.models import Order
 from orders.rules.appointment_rules import CENTER, HOME
 
@@ -105,19 +104,14 @@ class UnbookedOrderList(ListPage):
     needs = ("appointments.view", "orders.view")
     columns = COLUMNS
     row_macros = "appointments/unbooked_rows.html"
+    filter_set = UnbookedOrderFilterSet
     presets: ClassVar = (
         Preset("home", "At home", {"type": [HOME]}),
-        Preset("center", "Service centre", {"type": [CENTER]}),
+        Preset("center", "Service center", {"type": [CENTER]}),
     )
-
-    def form(self, data: QueryDict, user: Any) -> UnbookedOrderFilters:
-        return UnbookedOrderFilters(data, by_name=may(user, "patients.view"), user=user)
 
     def visible_rows(self, user: Any) -> QuerySet[Order]:
         return Order.objects.only(*ROW_COLUMNS)
-
-    def rows(self, form: Any, user: Any) -> QuerySet[Order]:
-        return unbooked_orders_of_tab(form.cleaned_data["show"], form).only(*ROW_COLUMNS)
 
     def with_related(self, rows: list[Order], user: Any) -> list[UnbookedOrder]:
         return unbooked_orders(rows, by_name=may(user, "patients.view"))
@@ -126,12 +120,12 @@ class UnbookedOrderList(ListPage):
         may_book = may(user, "appointments.change", "patients.view", "orders.view")
         return UnbookedRowContext(may_book, timezone.localdate())
 
-    def page_context(self, form: FilterForm, user: Any) -> dict[str, Any]:
-        assert isinstance(form, UnbookedOrderFilters)
+    def page_context(self, filters: ListFilterSet) -> dict[str, Any]:
+        values = filters.form.cleaned_data
         return {
-            "tabs": appointment_tabs(form, user),
-            "tab": form.cleaned_data.get("show"),
-            "is_walk_in": form.cleaned_data.get("type") == [CENTER],
+            "tabs": appointment_tabs(filters),
+            "tab": values.get("show"),
+            "is_walk_in": values.get("type") == [CENTER],
         }
 
     def patient_id_of(self, row: Order) -> UUID | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
@@ -12,15 +12,15 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from backoffice.accounts.access import may, requires
-from backoffice.accounts.models import User
+from backoffice.accounts.access import may, requires, staff_user
 from backoffice.audit.recording import record_entry, record_list
 from backoffice.pages.lists.fields import response_status
 from backoffice.pages.lists.views import list_page
 from backoffice.pages.paging.counts import capped_counts
 from backoffice.pages.query_strings import address_with
 from orders.appointment_list.definition import APPOINTMENT_LIST
-from orders.appointment_list.forms import UNBOOKED_TABS, AppointmentFilters, DayField
+from orders.appointment_list.filters import AppointmentFilterSet, DayField
+from orders.appointment_list.queries import UNBOOKED_TABS
 from orders.appointment_list.rows import (
     DEFERRED_ON_DAY_PAGES,
     AppointmentRow,
@@ -30,7 +30,6 @@ from orders.appointment_list.rows import (
     week_appointments,
     week_days,
 )
-from orders.appointment_list.tabs import appointments_of_day
 from orders.appointment_list.unbooked_list import UNBOOKED_LIST
 from orders.models import Appointment
 
@@ -53,17 +52,13 @@ def appointments(request: HttpRequest) -> HttpResponse:
 @require_safe
 def week(request: HttpRequest) -> HttpResponse:
     """Show seven days of all patients. Days are calendar days in the zone of the draw."""
-    form = _filters(request)
-    today = timezone.localdate()
-    days = week_days(_day_parameter(request, "from") or today)
-    rows = form.filter_appointments(Appointment.objects.filter(superseded_at=None))
-    if form.errors:
-        rows = rows.none()
-    counts = capped_counts(*(appointments_of_day(rows, form, day) for day in days))
-    week_rows = [] if form.errors else week_appointments(rows, form, days, MAX_PER_DAY)
+    filters = _filters(request)
+    days = week_days(_day_parameter(request, "from") or timezone.localdate())
+    counts = capped_counts(*(filters.qs.filter(draw_day=day) for day in days))
+    week_rows = week_appointments(filters.qs, days, MAX_PER_DAY)
     _record_list(request, week_rows)
     columns: dict[date | None, list[AppointmentRow]] = {day: [] for day in days}
-    for visit in appointment_rows(week_rows, by_name=form.by_name):
+    for visit in appointment_rows(week_rows, by_name=filters.form.by_name):
         columns[visit.day].append(visit)
     context = {
         "columns": [
@@ -75,30 +70,30 @@ def week(request: HttpRequest) -> HttpResponse:
         "after": days[0] + timedelta(days=7),
         "kept": [("from", days[0].isoformat())],
     }
-    return _render(request, "week", form, context)
+    return _render(request, "week", filters, context)
 
 
 @requires("appointments.view")
 @require_safe
 def sites(request: HttpRequest) -> HttpResponse:
     """Show one day by site and area."""
-    form = _filters(request)
-    context = _day_context(request, form, 0 if form.errors else MAX_BY_SITE)
+    filters = _filters(request)
+    context = _day_context(request, filters, MAX_BY_SITE)
     _record_list(request, context["appointments"])
-    user = cast(User, request.user)
+    user = staff_user(request)
     context["groups"] = [
         (site, [(visit, row_actions(visit, user)) for visit in site.visits])
         for site in context["sites"]
     ]
-    return _render(request, "sites", form, context)
+    return _render(request, "sites", filters, context)
 
 
 @requires("appointments.view", "patients.view")
 @require_safe
 def sheet(request: HttpRequest) -> HttpResponse:
     """Show one day by site for printing; recorded as a print."""
-    form = _filters(request)
-    context = _day_context(request, form, 0 if form.errors else MAX_ON_SHEET)
+    filters = _filters(request)
+    context = _day_context(request, filters, MAX_ON_SHEET)
     rows = context["appointments"]
     record_entry(
         request,
@@ -108,30 +103,25 @@ def sheet(request: HttpRequest) -> HttpResponse:
         patients=[row.user_id for row in rows],
         row_count=len(rows),
     )
-    return _render(request, "sheet", form, context)
+    return _render(request, "sheet", filters, context)
 
 
-def _filters(request: HttpRequest) -> AppointmentFilters:
-    """Return the filter form, cleaned as far as it is valid."""
-    form = AppointmentFilters(
-        request.GET, by_name=may(request.user, "patients.view"), user=cast(User, request.user)
-    )
-    form.full_clean()
-    return form
+def _filters(request: HttpRequest) -> AppointmentFilterSet:
+    visits = Appointment.objects.filter(superseded_at=None).defer(*DEFERRED_ON_DAY_PAGES)
+    return AppointmentFilterSet(request.GET, visits, user=request.user)
 
 
-def _day_context(request: HttpRequest, form: AppointmentFilters, most: int) -> dict[str, Any]:
+def _day_context(request: HttpRequest, filters: AppointmentFilterSet, most: int) -> dict[str, Any]:
+    """Return the visits of a day, at most `most`."""
     day = _day_parameter(request, "day") or timezone.localdate()
-    active = Appointment.objects.filter(superseded_at=None).defer(*DEFERRED_ON_DAY_PAGES)
-    rows = appointments_of_day(form.filter_appointments(active), form, day)
-    visits = list(rows.order_by("start_at", "id")[: most + 1]) if most else []
+    visits = list(filters.qs.filter(draw_day=day).order_by("start_at", "id")[: most + 1])
     shown_visits = visits[:most]
     return {
         "day": day,
         "before": day - timedelta(days=1),
         "after": day + timedelta(days=1),
         "appointments": shown_visits,
-        "sites": group_by_site(appointment_rows(shown_visits, by_name=form.by_name)),
+        "sites": group_by_site(appointment_rows(shown_visits, by_name=filters.form.by_name)),
         "kept": [("day", day.isoformat())],
         "most": most if len(visits) > most else 0,
     }
@@ -150,8 +140,9 @@ def _record_list(request: HttpRequest, rows: Sequence[Appointment]) -> None:
 
 
 def _render(
-    request: HttpRequest, page: str, form: AppointmentFilters, context: dict[str, Any]
+    request: HttpRequest, page: str, filters: AppointmentFilterSet, context: dict[str, Any]
 ) -> HttpResponse:
+    form = filters.form
     shared = {
         "form": form,
         "sees_names": form.by_name,

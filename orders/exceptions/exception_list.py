@@ -9,7 +9,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import QuerySet, Value
-from django.http import QueryDict
 from django.urls import reverse
 
 from backoffice.core import vocabulary
@@ -23,22 +22,23 @@ from backoffice.team.queries import assignments_by_subject
 from labs.models import Lab
 from orders.exceptions import queue
 from orders.exceptions.cards import OUTCOME_LABELS
-from orders.exceptions.forms import ExceptionFilters
+from orders.exceptions.filters import ExceptionFilterSet
 from orders.exceptions.queue import CRITICAL
 from orders.models import Handling, Order, Review
 
 
 @dataclass(frozen=True, slots=True)
 class ExceptionRow:
-    """One order of a group, with its last handling and its assignee. `mine`: that is the user."""
+    """One order of a group, with its last handling and its assignment."""
 
     group: str
     order: Order
     since: datetime | None
     """The time of the last change of its status, or the receipt of the critical result."""
-    last: Handling | None
-    holder: Assignment | None
-    mine: bool
+    handling: Handling | None
+    assignment: Assignment | None
+    is_mine: bool
+    """Whether the user is the assignee."""
     lab_name: str
     is_first: bool = False
 
@@ -57,23 +57,23 @@ def exception_rows(rows: Sequence[Any], user: Any) -> list[ExceptionRow]:
     orders = {row.pk: _order_of(row) for row in rows if row.pk not in reviews}
     if reviews:
         orders = Order.objects.only(*queue.ROW_COLUMNS).in_bulk(ids)
-    last = queue.handlings_by_order(ids)
-    holders = assignments_by_subject("order", ids)
+    handlings = queue.handlings_by_order(ids)
+    assignments = assignments_by_subject("order", ids)
     labs = Lab.names()
     found: list[ExceptionRow] = []
     for row in rows:
         # An announced critical result may come before its order.
         if (order := orders.get(row.pk)) is None:
             continue
-        holder = holders.get(str(order.pk))
+        assignment = assignments.get(str(order.pk))
         found.append(
             ExceptionRow(
                 row.group,
                 order,
                 row.since if isinstance(row, Review) else order.last_event_at,
-                last.get(order.pk),
-                holder,
-                holder is not None and holder.user_id == user.pk,
+                handlings.get(order.pk),
+                assignment,
+                assignment is not None and assignment.user_id == user.pk,
                 labs.get(order.lab_slug or "", order.lab_slug or ""),
                 is_first=not found,
             )
@@ -104,7 +104,7 @@ def _method_label(row: ExceptionRow) -> str:
 
 
 def _outcome_label(row: ExceptionRow) -> str:
-    return OUTCOME_LABELS.get(row.last.outcome, row.last.outcome) if row.last else ""
+    return OUTCOME_LABELS.get(row.handling.outcome, row.handling.outcome) if row.handling else ""
 
 
 COLUMNS: Final = (
@@ -147,10 +147,13 @@ COLUMNS: Final = (
         (
             ExportCell("Last outcome", _outcome_label),
             ExportCell(
-                "Outcome recorded", lambda row: row.last.at if row.last else None, is_timestamp=True
+                "Outcome recorded",
+                lambda row: row.handling.at if row.handling else None,
+                is_timestamp=True,
             ),
             ExportCell(
-                "Outcome recorded by", lambda row: row.last.by.get_full_name() if row.last else ""
+                "Outcome recorded by",
+                lambda row: row.handling.by.get_full_name() if row.handling else "",
             ),
         ),
         macro="outcome",
@@ -160,7 +163,9 @@ COLUMNS: Final = (
         "Comes back",
         (
             ExportCell(
-                "Comes back", lambda row: row.last.until if row.last else None, is_timestamp=True
+                "Comes back",
+                lambda row: row.handling.until if row.handling else None,
+                is_timestamp=True,
             ),
         ),
         sort="due",
@@ -172,7 +177,8 @@ COLUMNS: Final = (
         "Assigned to",
         (
             ExportCell(
-                "Assigned to", lambda row: row.holder.user.get_full_name() if row.holder else ""
+                "Assigned to",
+                lambda row: row.assignment.user.get_full_name() if row.assignment else "",
             ),
         ),
         macro="assigned",
@@ -222,46 +228,35 @@ class ExceptionList(ListPage):
     needs = ("exceptions.work", "orders.view", "patients.view")
     columns = COLUMNS
     row_macros = "exceptions/exception_rows.html"
-
-    def form(self, data: QueryDict, user: Any) -> ExceptionFilters:
-        return ExceptionFilters(data, user)
+    filter_set = ExceptionFilterSet
 
     def visible_rows(self, user: Any) -> QuerySet[Order]:
         return Order.objects.only(*queue.ROW_COLUMNS).annotate(group=Value(""))
 
-    def rows(self, form: Any, user: Any) -> QuerySet[Any]:
-        """Return the rows of the open group. Each has the id of its order as `pk`."""
-        rows, condition = queue.group_rows(form.open_group.key, form.now), form.order_condition
-        if not condition:
-            return rows
-        if rows.model is Order:
-            return rows.filter(condition)
-        return rows.filter(pk__in=Order.objects.filter(condition).values("pk"))
-
     def count_and_page(
-        self, form: Any, user: Any, size: int, place: PagePosition, number: int | None = None
+        self, filters: Any, size: int, place: PagePosition, number: int | None = None
     ) -> tuple[Count, Page[Any]]:
-        all_rows = queue.group_rows(form.open_group.key, form.now)
         return count_and_page(
-            self.rows(form, user), all_rows, self.sort_for(form), size, place, number
+            filters.qs, filters.group_rows, self.sort_for(filters), size, place, number
         )
 
-    def page(self, rows: QuerySet[Any], form: Any, size: int, place: PagePosition) -> Page[Any]:
+    def page(self, rows: QuerySet[Any], filters: Any, size: int, place: PagePosition) -> Page[Any]:
         """Return a page of the open group, or of `visible_rows`, which have other columns."""
-        if rows.model is self.rows(form, form.user).model:
-            return super().page(rows, form, size, place)
+        if rows.model is filters.group_rows.model:
+            return super().page(rows, filters, size, place)
         return fetch_page(rows, Sort(queue.SORTS["overdue"]), size=size, **place)
 
     def with_related(self, rows: list[Any], user: Any) -> list[Any]:
         return exception_rows(rows, user)
 
-    def page_context(self, form: Any, user: Any) -> dict[str, Any]:
+    def page_context(self, filters: Any) -> dict[str, Any]:
         """Return the groups as tabs, and the items of the open one that are not orders."""
+        form = filters.form
         return {
             "groups": form.groups,
             "group": form.open_group,
             "has_waiting": form.has_waiting,
-            "other_items": queue.other_items(form.open_group.key, user),
+            "other_items": queue.other_items(form.open_group.key, filters.user),
         }
 
     def patient_id_of(self, row: Any) -> UUID | None:

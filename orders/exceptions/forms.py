@@ -1,30 +1,16 @@
-"""The filters of the exception queue, and the form of a call card."""
+"""The form of a call card."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from functools import cache, cached_property
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from django import forms
-from django.db.models import Q
 from django.http import QueryDict
 from django.utils import timezone
 
-from backoffice.accounts.access import may
-from backoffice.pages.lists.fields import (
-    DaysField,
-    DeferredChoiceField,
-    OpenVocabularyField,
-    UuidField,
-)
-from backoffice.pages.lists.forms import Filter, FilterForm
-from backoffice.pages.paging.counts import Count
-from orders.exceptions import queue
-from orders.exceptions.cards import CALL_OUTCOMES, HANDLED, OUTCOME_LABELS, SNOOZED, CallOutcome
-from orders.exceptions.queue import EXCEPTION_GROUPS, ExceptionGroup
-from orders.forms import AssignedField, assigned_to, assignees_and_labs
+from orders.exceptions.cards import CALL_OUTCOMES, HANDLED, SNOOZED, CallOutcome
 from orders.local_time import LocalClock
 
 MAX_SNOOZE: Final = timedelta(days=365)
@@ -33,116 +19,6 @@ _NEEDS_REASON: Final = {
     SNOOZED: "Say why it can wait.",
     HANDLED: "Say what was done.",
 }
-
-
-class ExceptionFilters(FilterForm):
-    """Filters of a group of exceptions. Without a group: the first one that is not empty."""
-
-    group = forms.ChoiceField(
-        required=False,
-        choices=[(key, group.label) for key, group in EXCEPTION_GROUPS.items()],
-        widget=forms.HiddenInput,
-    )
-    assigned = AssignedField(
-        required=False, label="Assigned to", widget=forms.CheckboxSelectMultiple
-    )
-    method = OpenVocabularyField("order.method", label="Method")
-    lab = DeferredChoiceField(required=False, label="Lab", widget=forms.CheckboxSelectMultiple)
-    outcome = forms.MultipleChoiceField(
-        required=False,
-        label="Last outcome",
-        choices=list(OUTCOME_LABELS.items()),
-        widget=forms.CheckboxSelectMultiple,
-    )
-    ordered = DaysField("ordered", label="Ordered")
-    changed = DaysField("changed", label="Changed")
-    patient = UuidField(label="Patient ID")
-
-    SORTS = queue.SORTS
-    DESCENDING_FIRST = frozenset({"ordered"})
-    PRIVATE_SORTS = frozenset({"patient"})
-    TAB_FIELDS = frozenset({"group"})
-    FILTERS: ClassVar = (
-        Filter("Assigned to", ("assigned",), always_shown=True),
-        Filter("Method", ("method",), always_shown=True),
-        Filter("Last outcome", ("outcome",), always_shown=True),
-        Filter("Lab", ("lab",)),
-        Filter("Date", ("ordered", "changed"), shows_zone=True),
-        Filter("About", ("patient",)),
-    )
-
-    def __init__(self, data: Any, user: Any) -> None:
-        super().__init__(data)
-        self.user = user
-        self.now = timezone.now()
-        read = cache(assignees_and_labs)
-        for name in ("assigned", "lab"):
-            field = self.fields[name]
-            assert isinstance(field, DeferredChoiceField)
-            field.offer(lambda name=name: read()[name])  # type: ignore[misc]
-
-    @cached_property
-    def groups(self) -> list[tuple[ExceptionGroup, Count]]:
-        """The groups that the user may see, each with its count."""
-        counts = queue.group_counts(self.now, self.user)
-        return [(group, counts[group.key]) for group in queue.visible_groups(self.user)]
-
-    @property
-    def has_waiting(self) -> bool:
-        """Whether a group other than that of snoozed orders is not empty."""
-        return any(count.value for group, count in self.groups if group.key != queue.SNOOZED)
-
-    @cached_property
-    def open_group(self) -> ExceptionGroup:
-        """The chosen group, else the first one that is not empty."""
-        if chosen := self.cleaned_data.get("group"):
-            return EXCEPTION_GROUPS[chosen]
-        return next(
-            (group for group, count in self.groups if count.value and group.key != queue.SNOOZED),
-            self.groups[0][0],
-        )
-
-    def clean_group(self) -> str:
-        key: str = self.cleaned_data["group"]
-        if key == queue.CRITICAL and not may(self.user, "results.view"):
-            raise forms.ValidationError("Your role does not show results.", code="hidden")
-        return key
-
-    def may_open(self, query: Any) -> bool:
-        is_hidden = queue.CRITICAL in query.get("group", ()) and not may(self.user, "results.view")
-        return super().may_open(query) and not is_hidden
-
-    @property
-    def sort(self) -> tuple[str, str]:
-        """The active sort; the default of the group where it does not have the chosen one."""
-        key, direction = super().sort
-        if self.cleaned_data.get("order_key") in self.open_group.sorts:
-            return key, direction
-        return self.open_group.sorts[0], "asc"
-
-    def can_sort_by(self, key: str) -> bool:
-        return super().can_sort_by(key) and key in self.open_group.sorts
-
-    @property
-    def order_condition(self) -> Q:
-        """The condition for orders that match the filters."""
-        filters = self.cleaned_data
-        condition = Q()
-        for name, lookup in (
-            ("method", "method__in"),
-            ("lab", "lab_slug__in"),
-            ("patient", "user"),
-            ("outcome", "handling__outcome__in"),
-        ):
-            if filters[name]:
-                condition &= Q(**{lookup: filters[name]})
-        for name, column in (("ordered", "created_at"), ("changed", "updated_at")):
-            if filters[name]:
-                first, after = filters[name]
-                condition &= Q(**{f"{column}__gte": first, f"{column}__lt": after})
-        if filters["assigned"]:
-            condition &= assigned_to(filters["assigned"], self.user)
-        return condition
 
 
 class OutcomeForm(forms.Form):

@@ -153,8 +153,8 @@ def _card(
     clock = cards.patient_clock(order, visit)
     events = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
     turn = current_step(order, events, now, UsualTime.for_order(order))
-    last = Handling.objects.filter(pk=order.pk).select_related("by").first()
-    holder = assignments_by_subject("order", [order.pk]).get(str(order.pk))
+    handling = Handling.objects.filter(pk=order.pk).select_related("by").first()
+    assignment = assignments_by_subject("order", [order.pk]).get(str(order.pk))
     cause = queue.group_of(order, now) or group
     shipment = order.record_at("details", "data", "shipment")
     outward = not order.low_level_status.endswith("_lab")
@@ -170,7 +170,7 @@ def _card(
         turn=turn.term.turn,
         number=number if isinstance(number, str) else "",
     )
-    handled = queue.is_handled(order, last, now)
+    handled = queue.is_handled(order, handling, now)
     return {
         "order": order,
         "turn": turn,
@@ -190,12 +190,12 @@ def _card(
         "errors": {} if form is None else form.errors,
         "typed": {} if form is None else form.data,
         "trouble": trouble,
-        "last": last,
-        "last_due": cards.time_text(last.until, clock) if last and last.until else "",
+        "handling": handling,
+        "due": cards.time_text(handling.until, clock) if handling and handling.until else "",
         "handled": handled,
-        "holder": holder,
-        "mine": holder is not None and holder.user_id == request.user.pk,
-        "seen": outcomes.outcome_stamp(last),
+        "assignment": assignment,
+        "is_mine": assignment is not None and assignment.user_id == request.user.pk,
+        "seen": outcomes.outcome_stamp(handling),
     }
 
 

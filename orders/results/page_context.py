@@ -31,17 +31,11 @@ from orders.models.review import (
 )
 from orders.results.completeness import completeness_by_order
 from orders.results.differences import VersionDifference, compare_versions
-from orders.results.forms import (
-    MAX_ROWS,
-    ROWS_STEP,
-    CallForm,
-    DelegateForm,
-    QueueFilters,
-    SignForm,
-)
+from orders.results.filters import MAX_ROWS, ROWS_STEP, ResultQueueFilterSet, review_queue
+from orders.results.forms import CallForm, DelegateForm, SignForm
 from orders.results.queue import queue_counts, sort_queue
 from orders.results.report import build_report
-from orders.results.result_list import RESULT_LIST, ResultRow, result_rows
+from orders.results.result_list import ResultRow, result_rows
 from orders.results.sign_off import (
     UNDO_SECONDS,
     active_delegation,
@@ -61,7 +55,7 @@ class QueueContext(TypedDict):
     the whole queue.
     """
 
-    filters: QueueFilters
+    queue: ResultQueueFilterSet
     items: list[ResultRow]
     more: bool
     longer: str
@@ -69,32 +63,29 @@ class QueueContext(TypedDict):
     seen: int
     filter_query: str
     by_name: bool
-    is_filtered: bool
 
 
 def queue_context(request: HttpRequest) -> QueueContext:
     user = staff_user(request)
-    filters = QueueFilters(request.GET, user)
-    reviews = list(sort_queue(RESULT_LIST.rows(filters, user))[: filters.rows + 1])
+    queue = review_queue(request.GET, user)
+    limit = queue.row_limit
+    reviews = list(sort_queue(queue.qs)[: limit + 1])
     unsigned, partial = queue_counts()
     query = request.GET.copy()
     for name in list(query):
-        if name not in filters.fields:
+        if name not in queue.form.fields:
             del query[name]
-    more, longer = reviews[filters.rows :], query.copy()
-    longer["shown"] = str(min(filters.rows + ROWS_STEP, MAX_ROWS))
+    more, longer = reviews[limit:], query.copy()
+    longer["shown"] = str(min(limit + ROWS_STEP, MAX_ROWS))
     return {
-        "filters": filters,
-        "items": result_rows(reviews[: filters.rows]),
+        "queue": queue,
+        "items": result_rows(reviews[:limit]),
         "more": bool(more),
-        "longer": f"?{longer.urlencode()}#waits-{more[0].pk}"
-        if more and filters.rows < MAX_ROWS
-        else "",
+        "longer": f"?{longer.urlencode()}#waits-{more[0].pk}" if more and limit < MAX_ROWS else "",
         "unsigned": unsigned,
         "seen": partial,
         "filter_query": f"?{query.urlencode()}" if query else "",
         "by_name": may(user, "patients.view"),
-        "is_filtered": filters.is_filtered(),
     }
 
 

@@ -5,14 +5,13 @@ No column has the value of an analyte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import QueryDict
 from django.utils import timezone
 
 from backoffice.accounts.access import may
@@ -28,7 +27,7 @@ from orders.models.review import SEEN, SIGNED, SOMEBODY_ELSE, UNDONE, Review, Si
 from orders.results.badges import kind_term, place_term
 from orders.results.completeness import Completeness, completeness_by_order
 from orders.results.critical_calls import open_criticals
-from orders.results.forms import STATE_LABELS, ResultFilters
+from orders.results.filters import STATE_LABELS, ResultListFilterSet
 from patients.search_keys import plain_key
 
 
@@ -227,31 +226,26 @@ class ResultList(ListPage):
     needs = ("results.view",)
     columns = COLUMNS
     row_macros = "results/result_rows.html"
+    filter_set = ResultListFilterSet
     presets: ClassVar = (
         Preset("mine", "Mine", {"mine": ["on"], "state": ["unsigned"]}, needs="results.sign"),
         Preset("somebody", "Names somebody else", {"place": [SOMEBODY_ELSE]}),
     )
 
-    def form(self, data: QueryDict, user: Any) -> ResultFilters:
-        return ResultFilters(data, user)
-
     def visible_rows(self, user: Any) -> QuerySet[Review]:
         return Review.objects.all()
 
-    def rows(self, form: Any, user: Any) -> QuerySet[Review]:
-        return Review.objects.filter(form.condition)
-
     def count_and_page(
-        self, form: Any, user: Any, size: int, place: PagePosition, number: int | None = None
+        self, filters: Any, size: int, place: PagePosition, number: int | None = None
     ) -> tuple[Count, Page[Review]]:
-        """Return how many results match a valid form, and a page of them.
+        """Return how many results match valid filters, and a page of them.
 
         With no filter but the state, the tally has the number of those that wait.
         """
-        if not form.is_filtered():
-            unsigned, seen = form.queue_counts
-            number = {"unsigned": unsigned, "seen": seen}.get(form.cleaned_data["state"])
-        return super().count_and_page(form, user, size, place, number)
+        if not filters.form.is_filtered():
+            unsigned, seen = filters.queue_counts
+            number = {"unsigned": unsigned, "seen": seen}.get(filters.form.cleaned_data["state"])
+        return super().count_and_page(filters, size, place, number)
 
     def with_related(self, rows: list[Any], user: Any) -> list[Any]:
         """Add orders, completeness, labs, signatures and times of reports: six queries."""
@@ -271,23 +265,20 @@ class ResultList(ListPage):
     def row_context(self, user: Any, column_keys: Set[str]) -> ResultRowContext:
         return ResultRowContext(may(user, "patients.view"), timezone.now())
 
-    def page_context(self, form: Any, user: Any) -> dict[str, Any]:
+    def page_context(self, filters: Any) -> dict[str, Any]:
         """Return the states as tabs, with counts of those in which somebody has to act."""
-        unsigned, seen = form.queue_counts
+        unsigned, seen = filters.queue_counts
         counts = {
             "unsigned": Count(unsigned),
             "seen": Count(seen),
             "critical": capped_count(open_criticals()),
         }
-        current = form.cleaned_data.get("state") or ""
+        current = filters.form.cleaned_data.get("state") or ""
         tabs = [
             {"state": key, "label": label, "count": counts.get(key), "current": key == current}
-            for key, label in STATE_LABELS.items()
+            for key, label in (("", "All"), *STATE_LABELS.items())
         ]
         return {"tabs": tabs}
-
-    def shown_patients(self, rows: Iterable[Review], form: Any, user: Any) -> Iterable[UUID | None]:
-        return [row.user_id for row in rows]
 
     def patient_id_of(self, row: Any) -> UUID | None:
         patient_id: UUID | None = (row.review if isinstance(row, ResultRow) else row).user_id

@@ -32,7 +32,8 @@ from labs.models import Lab
 from orders.models import Order
 from orders.models.review import Delegation, ResultVersion, Review, Signature
 from orders.results import critical_calls, sign_off, unreadable_versions
-from orders.results.forms import CallForm, DelegateForm, QueueFilters, SignForm
+from orders.results.filters import review_queue
+from orders.results.forms import CallForm, DelegateForm, SignForm
 from orders.results.history import marker_values
 from orders.results.page_context import (
     QueueContext,
@@ -48,7 +49,6 @@ from orders.results.quality import (
     recent_months,
 )
 from orders.results.queue import next_in_queue
-from orders.results.result_list import RESULT_LIST
 from patients.models import Demographics, Patient
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ def _page(
     **bound_forms: forms.Form,
 ) -> HttpResponse:
     queue_data = queue_data or queue_context(request)
-    before, following = _neighbours(request, queue_data, review)
+    before, following = _neighbors(queue_data, review)
     record_view(request, "result", [review.pk], [review.user_id])
     others = [item.review for item in queue_data["items"] if item.review != review]
     if others:
@@ -133,17 +133,14 @@ def _page(
     return render(request, "results/report.html", context, status=status)
 
 
-def _neighbours(
-    request: HttpRequest, queue_data: QueueContext, review: Review
-) -> tuple[Review | None, Review | None]:
+def _neighbors(queue_data: QueueContext, review: Review) -> tuple[Review | None, Review | None]:
     """Return the review before this one, if it is shown, and the review after it."""
     reviews = [item.review for item in queue_data["items"]]
     place = next((n for n, queued in enumerate(reviews) if queued.pk == review.pk), None)
     before = reviews[place - 1] if place else None
     if place is not None and place + 1 < len(reviews):
         return before, reviews[place + 1]
-    rows = RESULT_LIST.rows(queue_data["filters"], staff_user(request))
-    return before, next_in_queue(rows, review)
+    return before, next_in_queue(queue_data["queue"].qs, review)
 
 
 def _run_and_record(
@@ -214,7 +211,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
         # Keep the input, but sign the version that the page now shows.
         rebound = SignForm({**request.POST.dict(), "version": review.version})
         return _page(request, review, 409, problem=error, sign_form=rebound)
-    following = next_in_queue(RESULT_LIST.rows(QueueFilters(request.GET, user), user), review)
+    following = next_in_queue(review_queue(request.GET, user).qs, review)
     return redirect(_address(request, following.pk if following else None, signed=signature.pk))
 
 

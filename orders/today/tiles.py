@@ -23,9 +23,13 @@ from backoffice.core import vocabulary
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
 from labs.reports.models import WAITING_FOR_STAFF, Report
-from orders.appointment_list.tabs import appointments_of_tab, orders_to_book
+from orders.appointment_list.queries import (
+    appointments_of_tab,
+    current_appointments,
+    unbooked_orders_of_tab,
+)
 from orders.exceptions import queue
-from orders.models import Appointment, UnmatchedResult
+from orders.models import Order, UnmatchedResult
 from orders.results import open_criticals, unsigned_count
 from orders.today.counts import order_counts
 
@@ -63,7 +67,8 @@ class _TileKind:
 
 _TILE_KINDS: Final = (
     _TileKind("Ready to book", "unbooked:list", {"show": "book"}, vocabulary.WITH_PATIENT,
-          ("appointments.view", "orders.view"), lambda: orders_to_book(())),
+          ("appointments.view", "orders.view"),
+          lambda: unbooked_orders_of_tab(Order.objects.all(), "book")),
     _TileKind("Requested, no time yet", "appointments:list", {"show": "requested"},
           vocabulary.PREPARING, ("appointments.view",)),
     _TileKind("Visits today", "appointments:list", {"show": "today"}, vocabulary.ON_THE_WAY,
@@ -86,9 +91,8 @@ def tiles(user: User) -> tuple[list[Tile], list[Tile]]:
     exceptions = may(user, "exceptions.work", "orders.view", "patients.view")
     labels = frozenset(kind.label for kind in kinds)
     keys, parts, values = _static_counts(labels, queue.queue_rights(user) if exceptions else None)
-    all_visits = Appointment.objects.filter(superseded_at=None)
     visits = {
-        kind.label: appointments_of_tab(all_visits, kind.query["show"], now)
+        kind.label: appointments_of_tab(current_appointments(), kind.query["show"], now)
         for kind in kinds
         if kind.rows is None
     }

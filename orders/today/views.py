@@ -15,9 +15,8 @@ from backoffice.accounts.access import may, requires, staff_user
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list
 from backoffice.pages import live
+from orders.appointment_list.queries import appointments_of_tab, current_appointments
 from orders.appointment_list.rows import AppointmentRow, appointment_rows
-from orders.appointment_list.tabs import appointments_of_tab
-from orders.models import Appointment
 from orders.today import digest, my_work
 from orders.today.handover import HandoverForm, handover_sheet
 from orders.today.tiles import tiles
@@ -136,8 +135,7 @@ def hand_over(request: HttpRequest) -> HttpResponse:
 
 
 def _appointments_today(user: User) -> list[AppointmentRow]:
-    rows = Appointment.objects.filter(superseded_at=None).defer("record")
-    rows = appointments_of_tab(rows, "today", timezone.now())
+    rows = appointments_of_tab(current_appointments().defer("record"), "today", timezone.now())
     # Completed visits are last, so that the page also shows later visits in the afternoon.
     is_completed = ExpressionWrapper(Q(status="completed"), BooleanField())
     rows = rows.order_by(is_completed, "start_at", "id")[:MAX_VISITS]

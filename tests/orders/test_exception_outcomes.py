@@ -168,7 +168,7 @@ def test_taken_card_rejects_outcomes_of_others(client: Client, coordinator: User
     other.force_login(ben)
     other.post(f"/exceptions/lost/{row.pk}/take/")
     shown = client.get("/exceptions/", {"group": "lost"}).context["rows"]
-    assert [row.holder and row.holder.user for row in shown] == [ben, None]
+    assert [row.assignment and row.assignment.user for row in shown] == [ben, None]
     assert "ben</strong> is on this" in client.get(f"/exceptions/lost/{free.pk}/").content.decode()
     taken_page = client.post(f"/exceptions/lost/{row.pk}/take/", follow=True).content.decode()
     assert "ben took this" in taken_page

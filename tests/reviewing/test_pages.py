@@ -18,7 +18,8 @@ from django.utils.html import escape
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from orders.models import CriticalAcknowledgement, CriticalCall, Delegation, Review, Signature
-from orders.results.forms import MAX_ROWS, ROWS_STEP, CallForm, SignForm
+from orders.results.filters import MAX_ROWS, ROWS_STEP
+from orders.results.forms import CallForm, SignForm
 from tests.api.rows import NOW, envelope, patient, staff, uid
 from tests.reviewing.rows import announce_correction, make_order, receive_result
 
@@ -77,7 +78,7 @@ def test_long_queue_has_a_show_more_link(client: Client, anna: User) -> None:
         assert len(further.context["items"]) == ROWS_STEP + 2 and not further.context["more"]
         query = further.context["filter_query"]
         assert f"shown={2 * ROWS_STEP}" in query, "the next page keeps the filter"
-        assert further.context["is_filtered"] is bool(filters)
+        assert further.context["queue"].is_filtered is bool(filters)
     for invalid in ("0", "9999", "x"):
         assert len(client.get(f"{QUEUE}?shown={invalid}").context["items"]) == ROWS_STEP
     longest = client.get(f"{QUEUE}?shown={MAX_ROWS}")

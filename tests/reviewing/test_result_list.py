@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -172,12 +173,12 @@ def test_sorts_are_served_by_indexes(results: None, anna: User) -> None:
             cursor.execute(f"SET LOCAL {setting} = off")
         for key, name in (("received", "review_newest"), ("urgency", "review_by_urgency")):
             for direction in ("asc", "desc"):
-                query = {"order_key": key, "order_direction": direction}
-                form = RESULT_LIST.form(query, anna)  # type: ignore[arg-type]
-                assert form.is_valid()
+                query = QueryDict(f"order_key={key}&order_direction={direction}")
+                filters = RESULT_LIST.filters(query, anna)
+                assert filters.is_valid()
                 sign = "-" if direction == "desc" else ""
-                columns = [f"{sign}{column}" for column in form.keyset().columns]
-                plan = RESULT_LIST.rows(form, anna).order_by(*columns)[:25].explain()
+                columns = [f"{sign}{column}" for column in filters.form.keyset().columns]
+                plan = filters.qs.order_by(*columns)[:25].explain()
                 assert name in plan, plan
 
 

@@ -25,9 +25,8 @@ from orders.models import (
 from orders.models.review import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
 from orders.results import open_criticals, result_badges, unsigned_count
 from orders.results.critical_calls import acknowledge, record_call
-from orders.results.forms import QueueFilters
+from orders.results.filters import review_queue
 from orders.results.queue import compact_tally, queue_counts, sort_queue
-from orders.results.result_list import RESULT_LIST
 from orders.results.sign_off import (
     AlreadySigned,
     CannotSign,
@@ -85,8 +84,8 @@ def test_same_result_again_makes_no_version(anna: User) -> None:
     assert ResultVersion.objects.count() == 1 and not review().in_queue
 
 
-def review_queue(user: User, **filters: str) -> QuerySet[Review]:
-    return RESULT_LIST.rows(QueueFilters(filters, user), user)
+def waiting_reviews(user: User, **filters: str) -> QuerySet[Review]:
+    return review_queue(filters, user).qs
 
 
 def test_changed_value_reopens_a_signed_result_as_corrected(anna: User) -> None:
@@ -95,7 +94,7 @@ def test_changed_value_reopens_a_signed_result_as_corrected(anna: User) -> None:
     sign(row.pk, 1, anna)
     receive_result(row.pk, ("Sodium", "4.2", "normal"))
     assert (review().place, review().version, review().signed) == ("corrected", 2, 1)
-    assert list(review_queue(anna, mine="on")) == [review()]
+    assert list(waiting_reviews(anna, mine="on")) == [review()]
 
 
 def test_correction_without_changed_value_reopens_a_result(anna: User) -> None:
@@ -224,7 +223,7 @@ def test_queue_sorts_by_urgency(anna: User) -> None:
     receive_result(make_order(7).pk, NORMAL, interpretation=None)
     receive_result(make_order(8).pk, NORMAL, status="partial")
     sign(uid("order", 8), 1, anna)
-    places = [row.place for row in sort_queue(review_queue(anna))]
+    places = [row.place for row in sort_queue(waiting_reviews(anna))]
     assert {*places[1:3]} == {"abnormal", "unknown"}, "of one rank, whichever waited longer first"
     assert places[:1] + places[3:] == [
         *("critical", "corrected", "normal", "normal", "partial", "seen")
@@ -355,12 +354,12 @@ def test_no_sequence_of_actions_loses_a_result(
             except (CannotSign, Review.DoesNotExist):
                 pass
             must_wait, is_open = expected(row.pk)
-            assert review_queue(anna).filter(pk=row.pk).exists() == must_wait
+            assert waiting_reviews(anna).filter(pk=row.pk).exists() == must_wait
             assert open_criticals().filter(pk=row.pk).exists() == is_open
             badges = result_badges(User.objects.get(pk=anna.pk))
             assert badges.criticals == is_open
             assert badges.unsigned == queue_counts()[0]
-            assert sum(queue_counts()) == review_queue(anna).count()
+            assert sum(queue_counts()) == waiting_reviews(anna).count()
             signed = Signature.objects.filter(kind=SIGNED, undone=None)
             for one in signed:
                 version = ResultVersion.objects.get(order_id=row.pk, number=one.version)
