@@ -259,10 +259,10 @@ def _redirect_to_login(request: HttpRequest) -> HttpResponse:
         # The browser would follow a redirect silently and put the login page into the table. With
         # 401 the page says that the session has ended and keeps what was typed (`session.js`).
         return HttpResponse(status=401)
-    return redirect_to_login(_address_without_personal_text(request))
+    return redirect_to_login(address_without_personal_text(request))
 
 
-def _address_without_personal_text(request: HttpRequest) -> str:
+def address_without_personal_text(request: HttpRequest) -> str:
     """Return the requested address without text about a person, because `next` is logged."""
     query = request.GET.copy()
     for name in PERSONAL_PARAMETERS:

@@ -10,8 +10,9 @@ from allauth.account.authentication import get_authentication_records
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
+from django_htmx.http import HttpResponseClientRedirect
 
-from backoffice.accounts.access import View
+from backoffice.accounts.access import View, address_without_personal_text
 
 SECONDS: Final = 900
 """How long an authentication counts as recent; sending a form is allowed twice as long."""
@@ -33,7 +34,11 @@ def require_recent_authentication(view: View) -> View:
             response = view(request, *args, **kwargs)
             assert isinstance(response, HttpResponseBase)
             return response
-        query = urlencode({"next": request.get_full_path()})
-        return HttpResponseRedirect(f"{reverse('account_reauthenticate')}?{query}")
+        query = urlencode({"next": address_without_personal_text(request)})
+        url = f"{reverse('account_reauthenticate')}?{query}"
+        if request.headers.get("HX-Request") == "true":
+            # htmx would follow a redirect silently and put the page into the table.
+            return HttpResponseClientRedirect(url)
+        return HttpResponseRedirect(url)
 
     return cast(View, checked)

@@ -6,69 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from django import forms
-from django.db.models import Q, QuerySet
-from django.http import QueryDict
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from backoffice.operations.mirror_filters import DATE_FILTER, LIST_FILTER, MirrorFilters
+from backoffice.operations.filters import OPEN, RunFilterSet
 from backoffice.pages import sync_health
 from backoffice.pages.formats import list_name
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
-from backoffice.pages.lists.forms import Filter
 from backoffice.sync.models import SyncRun
-
-OPEN: Final = (SyncRun.State.DUE, SyncRun.State.RUNNING)
-STATES: Final = {
-    "due": Q(state=SyncRun.State.DUE, attempts=0),
-    "running": Q(state=SyncRun.State.RUNNING, attempts=0),
-    "retrying": Q(state__in=OPEN, attempts__gt=0),
-    "done": Q(state=SyncRun.State.DONE),
-    "failed": Q(state=SyncRun.State.FAILED),
-}
-"""The states that rows show (`sync_health.state_of`), each with its condition."""
-
-
-class RunFilters(MirrorFilters):
-    """Filter by list, state, scope and time of the request."""
-
-    state = forms.MultipleChoiceField(
-        required=False,
-        label="State",
-        choices=[(state, state.capitalize()) for state in STATES],
-        widget=forms.CheckboxSelectMultiple,
-    )
-    scope = forms.ChoiceField(
-        required=False,
-        label="Scope",
-        choices=[("", "Either"), ("full", "Everything"), ("changes", "Changes")],
-    )
-
-    MODEL = SyncRun
-    TIME = "created_at"
-    SORTS: ClassVar = {
-        "created_at": ("created_at", "id"),
-        "resource": ("resource", "created_at", "id"),
-        "state": ("state", "created_at", "id"),
-    }
-    DESCENDING_FIRST = frozenset({"created_at"})
-    FILTERS: ClassVar = (
-        LIST_FILTER,
-        Filter("State", ("state",), always_shown=True),
-        Filter("Scope", ("scope",), always_shown=True),
-        DATE_FILTER,
-    )
-
-    def apply(self, rows: QuerySet[SyncRun]) -> QuerySet[SyncRun]:
-        rows = super().apply(rows)
-        if states := self.cleaned_data["state"]:
-            condition = Q()
-            for state in states:
-                condition |= STATES[state]
-            rows = rows.filter(condition)
-        if scope := self.cleaned_data["scope"]:
-            rows = rows.filter(full=scope == "full")
-        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +24,8 @@ class RunRow:
     now: datetime
 
     @property
-    def family(self) -> str:
-        return sync_health.state_of(self.run)[0]
-
-    @property
-    def glyph(self) -> str:
-        return sync_health.state_of(self.run)[1]
-
-    @property
-    def word(self) -> str:
-        return sync_health.state_of(self.run)[2]
+    def state(self) -> sync_health.RunState:
+        return sync_health.state_of(self.run)
 
     @property
     def is_open(self) -> bool:
@@ -140,7 +77,7 @@ COLUMNS: Final = (
         "state",
         "State",
         (
-            ExportCell("State", lambda row: row.word),
+            ExportCell("State", lambda row: row.state.label),
             ExportCell("Failed attempts", lambda row: row.run.attempts),
         ),
         sort="state",
@@ -189,15 +126,15 @@ COLUMNS: Final = (
         cell_css="num",
     ),
     Column(
-        "besides",
-        "Besides",
+        "other",
+        "Other",
         (
             ExportCell("Older", lambda row: row.run.older),
             ExportCell("No longer listed", lambda row: row.run.unseen),
             ExportCell("Unread", lambda row: row.run.unreadable),
             ExportCell("Differed", lambda row: row.run.drifted),
         ),
-        macro="besides",
+        macro="other",
     ),
 )
 
@@ -211,21 +148,15 @@ class RunList(ListPage):
     needs = ("system.view",)
     columns = COLUMNS
     row_macros = "system/run_rows.html"
+    filter_set = RunFilterSet
     presets: ClassVar = (
         Preset("open", "Under way", {"state": ["due", "running", "retrying"]}),
         Preset("failed", "Failed", {"state": ["failed"]}),
-        Preset("full", "Everything read", {"scope": ["full"]}),
+        Preset("full", "Full syncs", {"scope": ["full"]}),
     )
-
-    def form(self, data: QueryDict, user: Any) -> RunFilters:
-        return RunFilters(data)
 
     def visible_rows(self, user: Any) -> QuerySet[SyncRun]:
         return SyncRun.objects.defer("checkpoint")
-
-    def rows(self, form: Any, user: Any) -> QuerySet[SyncRun]:
-        rows: QuerySet[SyncRun] = form.apply(self.visible_rows(user))
-        return rows
 
     def with_related(self, rows: list[SyncRun], user: Any) -> list[RunRow]:
         now = timezone.now()

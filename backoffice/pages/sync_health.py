@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.conf import settings
 from django.db import connection
@@ -163,20 +163,25 @@ def data_as_of(lists: Sequence[SyncedListHealth]) -> datetime | None:
     return min(complete) if complete and len(complete) == len(by_resource) else None
 
 
-def state_of(run: SyncRun) -> tuple[str, str, str]:
-    """Return color family, glyph and word for a run's state.
+class RunState(NamedTuple):
+    """The state of a sync run, as pages show it."""
 
-    A run that waits after a failure has a state of its own here.
-    """
+    family: str
+    glyph: str
+    label: str
+
+
+def state_of(run: SyncRun) -> RunState:
+    """Return the state of a run. One that waits after a failure has a state of its own here."""
     if run.state == SyncRun.State.FAILED:
-        return "needs-action", "warning", "Failed"
+        return RunState("needs-action", "warning", "Failed")
     if run.state == SyncRun.State.DONE:
-        return "result-in", "tick", "Done"
+        return RunState("result-in", "tick", "Done")
     if run.attempts:
-        return "abnormal", "repeat", "Retrying"
+        return RunState("abnormal", "repeat", "Retrying")
     if run.state == SyncRun.State.RUNNING:
-        return "on-the-way", "chevron", "Running"
-    return "preparing", "ring", "Due"
+        return RunState("on-the-way", "chevron", "Running")
+    return RunState("preparing", "ring", "Due")
 
 
 def duration(run: SyncRun, now: datetime) -> timedelta | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -15,6 +16,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
+from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +40,7 @@ def people(client: Client) -> dict[str, User]:
         User.objects.filter(pk=users[name].pk).update(first_name=name.capitalize(), **changes)
     Authenticator.objects.create(user=users["vera"], type="totp", data={"secret": "made up"})
     users["ada"] = staff("administrator", "ada")
-    client.force_login(users["ada"])
+    sign_in_recently_authenticated(client, users["ada"])
     return users
 
 
@@ -69,6 +71,18 @@ def test_staff_are_filtered(
     client: Client, people: dict[str, User], query: dict[str, Any], names: set[str]
 ) -> None:
     assert found(client, **query) == names
+
+
+def test_list_requires_recent_authentication(people: dict[str, User]) -> None:
+    client = Client()
+    client.force_login(people["ada"])
+    proof = f"/accounts/proof/?{urlencode({'next': f'{LIST}?role=clinician'})}"
+    query = {"role": "clinician", "q": "Vera"}
+    assert client.get(LIST, query)["Location"] == proof
+    part = client.get(LIST, query, headers={"HX-Request": "true"})
+    assert part["HX-Redirect"] == proof and not part.content
+    answer = client.post(f"{LIST}export/", {"query": "", "everything": "1"})
+    assert answer["Location"].startswith("/accounts/proof/")
 
 
 def test_row_links_to_the_person_in_the_administration(

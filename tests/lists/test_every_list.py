@@ -27,6 +27,7 @@ from orders.models import Appointment, Order, Review, UnmatchedResult
 from orders.order_list.definition import ORDER_LIST
 from patients.models import Patient
 from patients.patient_list import PATIENTS
+from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import NOW, envelope, order, patient, report, staff, uid, unmatched_result
 from tests.lists.lists import LISTS
 from tests.webhooks.events import event
@@ -85,7 +86,7 @@ def rows() -> None:
     )
     # These orders wait for a visit.
     home = {"method": "at_home_phlebotomy", "low_level_status": "requisition_created"}
-    Order.objects.bulk_create(order(n, **home) for n in range(ROWS, 2 * ROWS))
+    Order.objects.bulk_create(order(n, **home) for n in range(2 * ROWS, 3 * ROWS))
     tomorrow = datetime.now(UTC).replace(hour=12) + timedelta(days=1)
     Appointment.objects.bulk_create(
         Appointment(
@@ -171,7 +172,7 @@ def rows() -> None:
 
 @pytest.fixture
 def reader(client: Client) -> Client:
-    client.force_login(staff("administrator"))
+    sign_in_recently_authenticated(client, staff("administrator"))
     return client
 
 
@@ -191,7 +192,7 @@ def test_list_requires_its_permissions(client: Client, list_page: ListPage) -> N
     needed = frozenset(list_page.needs)
     assert needed <= PERMISSIONS.keys()
     for role, granted in ROLES.items():
-        client.force_login(staff(role, f"reader {role}"))
+        sign_in_recently_authenticated(client, staff(role, f"reader {role}"))
         expected = 200 if needed <= frozenset(granted) else 403
         assert client.get(list_page.url()).status_code == expected, role
 

@@ -37,7 +37,7 @@ def health(request: HttpRequest) -> HttpResponse:
     context = {
         "as_of": sync_health.data_as_of(lists),
         "rows": rows,
-        "failing": [row["name"] for row in rows if row["latest"].family in FAILING],
+        "failing": [row["name"] for row in rows if row["latest"].state.family in FAILING],
         "late": [row["name"] for row in rows if row["late"]],
         "incomplete": [row["name"] for row in rows if row["as_of"] is None],
         "lookups": lookups,

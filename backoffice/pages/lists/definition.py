@@ -96,6 +96,8 @@ class ListPage:
     nouns: ClassVar[tuple[str, str]]
     needs: ClassVar[tuple[str, ...]]
     """Permissions that a user needs to see the list."""
+    needs_recent_authentication: ClassVar[bool] = False
+    """Whether a user must have authenticated recently to use the list."""
     export_permission: ClassVar[str] = "lists.export"
     """Permission that a user needs to download the list."""
     columns: ClassVar[Sequence[Column]]

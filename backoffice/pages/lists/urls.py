@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
+from django.http import HttpResponseBase
 from django.urls import URLPattern, path
 
 from backoffice.accounts.access import requires
+from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.views import bulk, saved_views
 from backoffice.pages.lists.views import list_page as page_views
@@ -14,55 +17,30 @@ from backoffice.pages.lists.views import list_page as page_views
 
 def list_urls(list_page: ListPage) -> list[URLPattern]:
     """Return the URL of a list and those below it: views, columns, download, bulk actions."""
-    may_view = requires(*list_page.needs)
-    may_export = requires(*list_page.needs, list_page.export_permission)
+
+    def route(
+        address: str, view: Callable[..., HttpResponseBase], name: str, *needs: str
+    ) -> URLPattern:
+        bound: Callable[..., HttpResponseBase] = partial(view, list_page=list_page)
+        if list_page.needs_recent_authentication:
+            bound = require_recent_authentication(bound)
+        return path(address, requires(*list_page.needs, *needs)(bound), name=name)
+
     patterns = [
-        path("", may_view(partial(page_views.show, list_page=list_page)), name="list"),
-        path("views/", may_view(partial(saved_views.view_list, list_page=list_page)), name="views"),
-        path(
-            "views/counts/",
-            may_view(partial(saved_views.view_counts, list_page=list_page)),
-            name="view-counts",
-        ),
-        path(
-            "views/<int:key>/",
-            may_view(partial(saved_views.open_view, list_page=list_page)),
-            name="view",
-        ),
-        path(
-            "views/<int:key>/change/",
-            may_view(partial(saved_views.change_view, list_page=list_page)),
-            name="view-change",
-        ),
-        path(
-            "columns/", may_view(partial(saved_views.columns, list_page=list_page)), name="columns"
-        ),
-        path(
-            "export/", may_export(partial(saved_views.export, list_page=list_page)), name="export"
-        ),
+        route("", page_views.show, "list"),
+        route("views/", saved_views.view_list, "views"),
+        route("views/counts/", saved_views.view_counts, "view-counts"),
+        route("views/<int:key>/", saved_views.open_view, "view"),
+        route("views/<int:key>/change/", saved_views.change_view, "view-change"),
+        route("columns/", saved_views.columns, "columns"),
+        route("export/", saved_views.export, "export", list_page.export_permission),
     ]
     if list_page.bulk_actions:
         patterns += [
-            path("bulk/", may_view(partial(bulk.begin, list_page=list_page)), name="bulk"),
-            path(
-                "bulk/<uuid:key>/",
-                may_view(partial(bulk.run_page, list_page=list_page)),
-                name="run",
-            ),
-            path(
-                "bulk/<uuid:key>/strip/",
-                may_view(partial(bulk.run_progress, list_page=list_page)),
-                name="run-strip",
-            ),
-            path(
-                "bulk/<uuid:key>/stop/",
-                may_view(partial(bulk.stop, list_page=list_page)),
-                name="run-stop",
-            ),
-            path(
-                "bulk/<uuid:key>/again/",
-                may_view(partial(bulk.repeat, list_page=list_page)),
-                name="run-again",
-            ),
+            route("bulk/", bulk.begin, "bulk"),
+            route("bulk/<uuid:key>/", bulk.run_page, "run"),
+            route("bulk/<uuid:key>/strip/", bulk.run_progress, "run-strip"),
+            route("bulk/<uuid:key>/stop/", bulk.stop, "run-stop"),
+            route("bulk/<uuid:key>/again/", bulk.repeat, "run-again"),
         ]
     return patterns

@@ -1,0 +1,192 @@
+"""The filters of the lists of sync runs, differences and unread records."""
+
+from __future__ import annotations
+
+from functools import cache, partial, reduce
+from operator import or_
+from typing import Any, ClassVar, Final
+
+from django.db import connection
+from django.db.models import Model, Q, QuerySet
+from django_filters import CharFilter, ChoiceFilter
+
+from backoffice.mirror.models import Drift, UnreadRecord
+from backoffice.pages.formats import list_name
+from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
+from backoffice.pages.lists.filters import (
+    ChoicesFilter,
+    DaysFilter,
+    DeferredChoiceFilter,
+    ListFilterSet,
+    TimestampFilter,
+)
+from backoffice.pages.lists.forms import FilterForm, FilterGroup
+from backoffice.sync.models import SyncRun
+
+OPEN: Final = (SyncRun.State.DUE, SyncRun.State.RUNNING)
+RUN_STATES: Final = {
+    "due": Q(state=SyncRun.State.DUE, attempts=0),
+    "running": Q(state=SyncRun.State.RUNNING, attempts=0),
+    "retrying": Q(state__in=OPEN, attempts__gt=0),
+    "done": Q(state=SyncRun.State.DONE),
+    "failed": Q(state=SyncRun.State.FAILED),
+}
+"""The states that rows show (`sync_health.state_of`), each with its condition."""
+LIST_GROUP: Final = FilterGroup("List", ("resource",), always_shown=True)
+DATE_GROUP: Final = FilterGroup(
+    "Date", ("day", "since", "until"), always_shown=True, shows_zone=True
+)
+RECORD_GROUP: Final = FilterGroup("Record", ("record",), always_shown=True)
+
+
+class SyncFilterForm(FilterForm):
+    """The form of the filters by list and by time."""
+
+    MODEL: ClassVar[type[Model]]
+
+    def __init__(self, data: Any = None, *, user: Any) -> None:
+        super().__init__(data, user=user)
+        resource = self.fields["resource"]
+        assert isinstance(resource, DeferredChoiceField)
+        resource.offer(cache(partial(_resource_choices, self.MODEL._meta.db_table)))
+
+    def clean(self) -> None:
+        super().clean()
+        check_day_order(self, "since", "until")
+
+
+class RunListForm(SyncFilterForm):
+    MODEL = SyncRun
+    SORTS: ClassVar = {
+        "created_at": ("created_at", "id"),
+        "resource": ("resource", "created_at", "id"),
+        "state": ("state", "created_at", "id"),
+    }
+    DESCENDING_FIRST = frozenset({"created_at"})
+    FILTERS: ClassVar = (
+        LIST_GROUP,
+        FilterGroup("State", ("state",), always_shown=True),
+        FilterGroup("Scope", ("scope",), always_shown=True),
+        DATE_GROUP,
+    )
+
+
+class RunFilterSet(ListFilterSet):
+    resource = DeferredChoiceFilter("resource", label="List")
+    state = ChoicesFilter(
+        "state",
+        label="State",
+        choices=[(state, state.capitalize()) for state in RUN_STATES],
+        method="filter_state",
+    )
+    scope = ChoiceFilter(
+        "full",
+        label="Scope",
+        empty_label="Either",
+        choices=[("full", "Everything"), ("changes", "Changes")],
+        method="filter_scope",
+    )
+    day = DaysFilter("created_at", label="Day")
+    since = TimestampFilter("created_at", "gte", label="From")
+    until = TimestampFilter(
+        "created_at", "lte", label="Until", end_of_day=True, help_text="The whole day."
+    )
+
+    class Meta:
+        form = RunListForm
+
+    def filter_state(
+        self, runs: QuerySet[SyncRun], name: str, states: list[str]
+    ) -> QuerySet[SyncRun]:
+        return runs.filter(reduce(or_, (RUN_STATES[state] for state in states)))
+
+    def filter_scope(self, runs: QuerySet[SyncRun], name: str, scope: str) -> QuerySet[SyncRun]:
+        return runs.filter(full=scope == "full")
+
+
+class DriftListForm(SyncFilterForm):
+    MODEL = Drift
+    SORTS: ClassVar = {
+        "found_at": ("found_at", "id"),
+        "resource": ("resource", "found_at", "id"),
+        "kind": ("kind", "found_at", "id"),
+    }
+    DESCENDING_FIRST = frozenset({"found_at"})
+    FILTERS: ClassVar = (
+        LIST_GROUP,
+        FilterGroup("Difference", ("kind",), always_shown=True),
+        DATE_GROUP,
+        RECORD_GROUP,
+    )
+
+
+class DriftFilterSet(ListFilterSet):
+    resource = DeferredChoiceFilter("resource", label="List")
+    kind = ChoicesFilter("kind", label="Difference", choices=Drift.Kind.choices)
+    day = DaysFilter("found_at", label="Day")
+    since = TimestampFilter("found_at", "gte", label="From")
+    until = TimestampFilter(
+        "found_at", "lte", label="Until", end_of_day=True, help_text="The whole day."
+    )
+    record = CharFilter("key", label="Record ID", max_length=200, help_text="The whole ID.")
+
+    class Meta:
+        form = DriftListForm
+
+
+class UnreadListForm(SyncFilterForm):
+    MODEL = UnreadRecord
+    SORTS: ClassVar = {
+        "last_seen": ("last_seen", "id"),
+        "resource": ("resource", "last_seen", "id"),
+    }
+    DESCENDING_FIRST = frozenset({"last_seen"})
+    FILTERS: ClassVar = (
+        LIST_GROUP,
+        FilterGroup("Stored", ("stored",), always_shown=True),
+        DATE_GROUP,
+        RECORD_GROUP,
+    )
+
+
+class UnreadFilterSet(ListFilterSet):
+    resource = DeferredChoiceFilter("resource", label="List")
+    stored = ChoiceFilter(
+        "is_stored",
+        label="Stored",
+        empty_label="Either",
+        choices=[("part", "All but the unread part"), ("nothing", "Nothing")],
+        method="filter_stored",
+    )
+    day = DaysFilter("last_seen", label="Day")
+    since = TimestampFilter("last_seen", "gte", label="From")
+    until = TimestampFilter(
+        "last_seen", "lte", label="Until", end_of_day=True, help_text="The whole day."
+    )
+    record = CharFilter("key", label="Record ID", max_length=200, help_text="The whole ID.")
+
+    class Meta:
+        form = UnreadListForm
+
+    def filter_stored(
+        self, records: QuerySet[UnreadRecord], name: str, stored: str
+    ) -> QuerySet[UnreadRecord]:
+        return records.filter(is_stored=stored == "part")
+
+
+def _resource_choices(table: str) -> list[tuple[str, str]]:
+    """Return the lists that occur in a table. The query takes one index step per list."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            WITH RECURSIVE names (name) AS (
+                (SELECT resource FROM {table} ORDER BY resource LIMIT 1)
+                UNION ALL
+                SELECT (SELECT resource FROM {table}
+                        WHERE resource > names.name ORDER BY resource LIMIT 1)
+                FROM names WHERE names.name IS NOT NULL
+            )
+            SELECT name FROM names WHERE name IS NOT NULL
+            """  # noqa: S608 - our names
+        )
+        return sorted(((name, list_name(name)) for (name,) in cursor), key=lambda pair: pair[1])
