@@ -129,10 +129,8 @@ def test_corpus_of_files_is_large_enough() -> None:
 def test_bomb_only_harms_the_check_process(description: str, report_folder: Path) -> None:
     name, content = BOMBS[description]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.monotonic()
     with pytest.raises(intake.UploadRejected):
         intake._store_files([SimpleUploadedFile(name, content)])
-    assert time.monotonic() - started < 11
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 50 * 1024, "in kilobytes: the parent process must not unpack anything"
     assert stored_files(report_folder) == []
