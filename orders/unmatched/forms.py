@@ -21,7 +21,6 @@ PATIENT_PREFIX: Final = "patient:"
 """What a choice of a patient who is not suggested begins with."""
 
 
-
 def choice_of(candidate: Candidate) -> str:
     return f"{candidate.order_id or ''}/{candidate.user_id or ''}"
 
