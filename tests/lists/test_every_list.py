@@ -85,7 +85,7 @@ def rows() -> None:
     )
     # These orders wait for a visit.
     home = {"method": "at_home_phlebotomy", "low_level_status": "requisition_created"}
-    Order.objects.bulk_create(order(n, **home) for n in range(ROWS, 2 * ROWS))
+    Order.objects.bulk_create(order(n, **home) for n in range(2 * ROWS, 3 * ROWS))
     tomorrow = datetime.now(UTC).replace(hour=12) + timedelta(days=1)
     Appointment.objects.bulk_create(
         Appointment(
