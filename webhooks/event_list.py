@@ -13,6 +13,8 @@ from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
 from backoffice.pages.paging.counts import COUNT_CAP, Count, capped_count
 from backoffice.pages.paging.pages import Page, PagePosition, fetch_page, page_start
+from backoffice.pages.query_strings import address_with
+from backoffice.pages.tabs import Tab
 from webhooks import event_log, silence
 from webhooks.event_list_rows import EventRow, event_rows
 from webhooks.event_log import MAX_ID
@@ -174,7 +176,7 @@ class EventList(ListPage):
         counts = event_log.state_counts()
         return {
             "tab": filters.tab,
-            "tabs": _tabs(counts, filters.tab),
+            "tabs": _tabs(filters, counts),
             "any_events": bool(filters.received_types),
             "oldest": event_log.oldest_waiting(),
             "silence": silence.read(),
@@ -186,23 +188,24 @@ class EventList(ListPage):
         return row.user_id
 
 
-def _tabs(counts: dict[str, Count], current: str) -> list[dict[str, object]]:
+def _tabs(filters: Any, counts: dict[str, Count]) -> list[Tab]:
     """Return a tab per state. Tabs of errors are left out if they have no events."""
-    tabs: list[dict[str, object]] = []
+    tabs: list[Tab] = []
     for name, (label, states) in TABS.items():
         count = counts[states[0]] if states else None
-        if count and not count.value and name not in ("failed", "done") and name != current:
+        is_current = name == filters.tab
+        if count and not count.value and name not in ("failed", "done") and not is_current:
             continue
         term = vocabulary.term("event.state", states[0]) if states else None
         tabs.append(
-            {
-                "name": name,
-                "label": label,
-                "count": count if name != "done" else None,
-                "family": term.family if term else "",
-                "glyph": term.glyph if term else "",
-                "current": name == current,
-            }
+            Tab(
+                label,
+                address_with(filters.data, show=name),
+                is_current,
+                count if count and count.value and name != "done" else None,
+                family=term.family if term else "",
+                glyph=term.glyph if term else "",
+            )
         )
     return tabs
 

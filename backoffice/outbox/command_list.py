@@ -12,6 +12,8 @@ from backoffice.outbox.filters import TABS, CommandFilterSet
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 from backoffice.pages.lists.filters import ListFilterSet
+from backoffice.pages.query_strings import address_with
+from backoffice.pages.tabs import Tab
 
 NOT_SHOWN: Final = ("payload", "form_data", "found", "refusal_fields")
 """Long columns that no row shows. Two of them are encrypted."""
@@ -116,12 +118,12 @@ class CommandList(ListPage):
         return CommandRecord.objects.select_related("requested_by").defer(*NOT_SHOWN)
 
     def page_context(self, filters: ListFilterSet) -> dict[str, Any]:
-        tab = filters.form.cleaned_data.get("show")
-        return {
-            "tabs": [
-                {"key": key, "label": label, "current": key == tab} for key, label in TABS.items()
-            ]
-        }
+        current = filters.form.cleaned_data.get("show")
+        tabs = [
+            Tab(label, address_with(filters.data, show=key), key == current)
+            for key, label in TABS.items()
+        ]
+        return {"tabs": tabs}
 
     def patient_id_of(self, row: CommandRecord) -> UUID | None:
         return row.patient_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -13,7 +12,8 @@ from backoffice.accounts.access import may
 from backoffice.core.urls import page_url
 from backoffice.pages.lists.filters import ListFilterSet
 from backoffice.pages.lists.forms import filters_in
-from backoffice.pages.paging.counts import Count, capped_counts
+from backoffice.pages.paging.counts import capped_counts
+from backoffice.pages.tabs import Tab
 from orders.appointment_list.filters import AppointmentListFilterSet, UnbookedOrderFilterSet
 from orders.appointment_list.queries import TABS, UNBOOKED_TABS
 from orders.models import Appointment, Order
@@ -24,15 +24,7 @@ ALL_TABS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AppointmentTab:
-    label: str
-    url: str
-    count: Count | None
-    current: bool
-
-
-def appointment_tabs(filters: ListFilterSet) -> list[AppointmentTab]:
+def appointment_tabs(filters: ListFilterSet) -> list[Tab]:
     """Return the tabs of both lists. Each keeps the filters that its list has, too.
 
     With valid filters, the tabs other than the current one have their counts, all by one query.
@@ -48,7 +40,7 @@ def appointment_tabs(filters: ListFilterSet) -> list[AppointmentTab]:
     numbers = capped_counts(*(_rows_of_tab(filters_by_tab[name], name) for name in counted))
     counts = dict(zip(counted, numbers, strict=True))
     return [
-        AppointmentTab(ALL_TABS[name], _tab_url(name, each), counts.get(name), name == current)
+        Tab(ALL_TABS[name], _tab_url(name, each), name == current, counts.get(name))
         for name, each in filters_by_tab.items()
     ]
 
@@ -68,21 +60,15 @@ def _filters_of_other_list(filters: ListFilterSet) -> ListFilterSet:
 
 
 def _rows_of_tab(filters: ListFilterSet, tab: str) -> QuerySet[Any]:
-    """Return the rows of a tab that match the filters other than the tab."""
-    if not filters.is_valid():
-        return filters.queryset.none()
-    rows, values = filters.queryset, {**filters.form.cleaned_data, "show": tab}
-    for name, each in filters.filters.items():
-        rows = each.filter(rows, values[name])
+    """Return the rows of a tab that match the other filters."""
+    rows: QuerySet[Any] = filters.filters["show"].filter(filters.rows_of_all_tabs(), tab)
     return rows
 
 
 def _filter_query(filters: ListFilterSet) -> dict[str, list[str]]:
     """Return the parameters of the filters, without tab, sort and position."""
-    form = filters.form
-    assert isinstance(form.data, QueryDict)
-    names = form.filter_names()
-    return {name: values for name, values in filters_in(form.data, form).items() if name in names}
+    names, query = filters.form.filter_names(), filters_in(filters.data, filters.form)
+    return {name: values for name, values in query.items() if name in names}
 
 
 def _tab_url(name: str, filters: ListFilterSet) -> str:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import QuerySet, Value
+from django.http import QueryDict
 from django.urls import reverse
 
 from backoffice.core import vocabulary
-from backoffice.core.urls import record_url
+from backoffice.core.urls import page_url, record_url
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.filtered_page import count_and_page
 from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
+from backoffice.pages.query_strings import address_with
+from backoffice.pages.tabs import Tab
 from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
 from labs.models import Lab
 from orders.exceptions import queue
 from orders.exceptions.cards import OUTCOME_LABELS
 from orders.exceptions.filters import ExceptionFilterSet
-from orders.exceptions.queue import CRITICAL
+from orders.exceptions.queue import CRITICAL, ExceptionGroup
 from orders.models import Handling, Order, Review
 
 
@@ -79,6 +82,24 @@ def exception_rows(rows: Sequence[Any], user: Any) -> list[ExceptionRow]:
             )
         )
     return found
+
+
+def group_tabs(
+    groups: Iterable[tuple[ExceptionGroup, Count]], current: ExceptionGroup, parameters: QueryDict
+) -> list[Tab]:
+    """Return the groups as tabs of the list, which keep its parameters."""
+    url = page_url("exceptions:list")
+    return [
+        Tab(
+            group.label,
+            url + address_with(parameters, group=group.key),
+            group == current,
+            count,
+            family=group.family if count.value else vocabulary.CLOSED,
+            glyph=group.glyph if count.value else "dash",
+        )
+        for group, count in groups
+    ]
 
 
 def _order_of(row: Any) -> Any:
@@ -253,7 +274,7 @@ class ExceptionList(ListPage):
         """Return the groups as tabs, and the items of the open one that are not orders."""
         form = filters.form
         return {
-            "groups": form.groups,
+            "tabs": group_tabs(form.groups, form.open_group, filters.data),
             "group": form.open_group,
             "has_waiting": form.has_waiting,
             "other_items": queue.other_items(form.open_group.key, filters.user),

@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -19,7 +19,7 @@ from backoffice.team.actions import AlreadyAssigned, assign
 from backoffice.team.queries import assignments_by_subject
 from backoffice.team.template_functions import staff_name
 from orders.exceptions import cards, outcomes, queue
-from orders.exceptions.exception_list import EXCEPTION_LIST, exception_rows
+from orders.exceptions.exception_list import EXCEPTION_LIST, exception_rows, group_tabs
 from orders.exceptions.forms import OutcomeForm
 from orders.exceptions.queue import CRITICAL, EXCEPTION_GROUPS
 from orders.local_time import LocalClock
@@ -135,7 +135,11 @@ def _page(
         ],
     )
     context = {
-        "groups": [(group, counts[group.key]) for group in queue.visible_groups(user)],
+        "tabs": group_tabs(
+            [(each, counts[each.key]) for each in queue.visible_groups(user)],
+            EXCEPTION_GROUPS[group],
+            QueryDict(),
+        ),
         "group": EXCEPTION_GROUPS[group],
         "page": group_page,
         "rows": rows,

@@ -20,6 +20,8 @@ from backoffice.core.prepared_queries import by_key
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
 from backoffice.pages.paging.counts import Count, capped_count
 from backoffice.pages.paging.pages import Page, PagePosition
+from backoffice.pages.query_strings import address_with
+from backoffice.pages.tabs import Tab
 from labs.models import Lab
 from orders.models import Order, Result
 from orders.models.order_queryset import LIST_COLUMNS
@@ -275,7 +277,7 @@ class ResultList(ListPage):
         }
         current = filters.form.cleaned_data.get("state") or ""
         tabs = [
-            {"state": key, "label": label, "count": counts.get(key), "current": key == current}
+            Tab(label, address_with(filters.data, state=key), key == current, counts.get(key))
             for key, label in (("", "All"), *STATE_LABELS.items())
         ]
         return {"tabs": tabs}

@@ -82,12 +82,15 @@ def test_filters_find_results_of_any_state(
 
 
 def test_tabs_count_what_waits(client: Client, results: None) -> None:
-    tabs = {tab["state"]: tab["count"] for tab in client.get(LIST).context["tabs"]}
+    tabs = {tab.label: tab.count for tab in client.get(LIST).context["tabs"]}
     counts = {state: count and count.value for state, count in tabs.items()}
-    assert counts == {"": None, "unsigned": 2, "seen": 1, "critical": 1, "signed": None}
-    for state in ("unsigned", "seen", "critical"):
+    waiting = {"unsigned": "Waits for sign-off", "seen": "Partial, acknowledged"}
+    waiting["critical"] = "Open criticals"
+    numbers = dict(zip(waiting.values(), (2, 1, 1), strict=True))
+    assert counts == {"All": None, **numbers, "Signed": None}
+    for state, label in waiting.items():
         answer = client.get(LIST, {"state": state})
-        assert answer.context["total"].value == counts[state] == len(answer.context["rows"])
+        assert answer.context["total"].value == counts[label] == len(answer.context["rows"])
 
 
 def test_row_names_state_signer_and_version(client: Client, results: None, anna: User) -> None:
