@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Final
 
 from django.db.models import QuerySet
 
+from backoffice.accounts.access import SERVICE_ACCOUNT
 from backoffice.accounts.models import User
 from backoffice.accounts.staff_changes import TOPIC, roles_of_account
-from backoffice.accounts.staff_queries import with_second_factor
+from backoffice.accounts.staff_queries import has_role, with_second_factor
 from backoffice.admin.staff_filters import NEVER, NO_ROLE, StaffFilterSet
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
 from backoffice.pages.lists.filters import ListFilterSet
@@ -105,7 +106,8 @@ class StaffList(ListPage):
     )
 
     def visible_rows(self, user: Any) -> QuerySet[User]:
-        return with_second_factor(User.objects.prefetch_related("groups"))
+        people = User.objects.exclude(has_role([SERVICE_ACCOUNT]))
+        return with_second_factor(people.prefetch_related("groups"))
 
     def with_related(self, rows: list[User], user: Any) -> list[User]:
         for row in rows:

@@ -99,7 +99,9 @@ class StrictFilterBackend(DjangoFilterBackend):
             if name in filterset.filters:
                 _check_spelling(name, text, filterset.filters[name].field)
         for name, messages in filterset.errors.items():
-            raise bad_request(f"{name} {messages[0]}" if name in filterset.filters else messages[0])
+            # A strict field says what its value must be; a field of a list page has a sentence.
+            separator = " " if messages[0][:1].islower() else ": "
+            raise bad_request(f"{name}{separator}{messages[0]}")
         return filterset.qs
 
 

@@ -155,7 +155,8 @@ def _apply_one(
         if not _is_about_record(second_error):
             raise
         key = key_text(record.key)
-        reason = type(error).__name__
+        cause = error.__cause__ if isinstance(error, OperationalError) else error
+        reason = type(cause).__name__
         if _must_store.get():
             raise RecordNotStored(Unreadable(record.raw, "", reason, record.as_of)) from None
         save_unreadable(table.name, key, "", reason, record.raw)

@@ -267,6 +267,13 @@ class ExceptionList(ListPage):
             return super().page(rows, filters, size, place)
         return fetch_page(rows, Sort(queue.SORTS["overdue"]), size=size, **place)
 
+    def redirect_url(self, filters: Any) -> str:
+        """Return the URL with the open group, which may be another one for the next request."""
+        form = filters.form
+        if not form.is_valid() or form.cleaned_data["group"]:
+            return ""
+        return self.url() + address_with(filters.data, group=form.open_group.key)
+
     def with_related(self, rows: list[Any], user: Any) -> list[Any]:
         return exception_rows(rows, user)
 

@@ -71,7 +71,8 @@ SORTS: Final[dict[str, tuple[str, ...]]] = {
     "waiting": ("since", "order_id"),
 }
 """Sorts of orders; the last two are of snoozed orders and of critical results."""
-_CHANGED_FIRST: Final = ("changed", "overdue", "ordered", "patient")
+_CHANGED_FIRST: Final = ("changed", "ordered", "patient")
+"""Sorts of groups whose orders may have no time when they are overdue."""
 EXCEPTION_GROUPS: Final = {
     group.key: group
     for group in (

@@ -33,6 +33,14 @@ class Migration(migrations.Migration):
             index=models.Index(fields=["signer", "-since", "-order"], name="review_signed_by"),
         ),
         AddIndexConcurrently(
+            model_name="review",
+            index=models.Index(
+                condition=models.Q(("identity", "different")),
+                fields=["-since", "-order"],
+                name="review_of_somebody_else",
+            ),
+        ),
+        AddIndexConcurrently(
             model_name="appointment",
             index=models.Index(
                 condition=models.Q(("superseded_at", None), ("type", "patient_service_center")),

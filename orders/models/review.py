@@ -159,6 +159,12 @@ class Review(FastModel):
             models.Index(fields=["lab_slug", "-since", "-order"], name="review_of_lab"),
             # Reader: the same list, by who signed
             models.Index(fields=["signer", "-since", "-order"], name="review_signed_by"),
+            # Reader: the same list, of results that name somebody else
+            models.Index(
+                fields=["-since", "-order"],
+                condition=Q(identity=Agreement.DIFFERENT),
+                name="review_of_somebody_else",
+            ),
             # Readers: open_criticals, and the counts on every page
             models.Index(fields=["since"], condition=OPEN_CRITICAL, name="review_open_critical"),
         ]

@@ -149,21 +149,13 @@ def _lab_choices() -> Iterable[tuple[str, str]]:
 
 
 class ResultQueueFilterSet(ResultFilterSet):
-    """The filters of the queue: of the results that wait for review, or of open critical results.
-
-    Where the URL has an invalid value, nothing is filtered.
-    """
+    """The filters of the queue: results that wait for review, or open critical results."""
 
     lab = ChoiceFilter("lab_slug", label="Lab", empty_label="All labs", choices=_lab_choices)
     critical = CheckboxFilter(label="Open criticals", method="filter_critical")
 
     class Meta:
         form = ResultQueueForm
-
-    def filter_queryset(self, queryset: QuerySet[Review]) -> QuerySet[Review]:
-        if not self.form.is_valid():
-            return queryset.filter(IN_QUEUE)
-        return super().filter_queryset(queryset)
 
     def filter_critical(
         self, reviews: QuerySet[Review], name: str, is_critical: bool
@@ -172,7 +164,8 @@ class ResultQueueFilterSet(ResultFilterSet):
 
     @property
     def is_filtered(self) -> bool:
-        return self.form.is_valid() and any(self.form.cleaned_data[name] for name in self.filters)
+        form = self.form
+        return not form.is_valid() or any(form.cleaned_data[name] for name in self.filters)
 
     @property
     def row_limit(self) -> int:

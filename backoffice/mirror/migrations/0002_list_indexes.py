@@ -1,4 +1,4 @@
-"""Indexes for the filters and sorts of the lists of differences and unread records, in place of those that they make unnecessary."""
+"""Indexes of the lists of differences and unread records, and the end of those they replace."""
 
 from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
 from django.db import migrations, models

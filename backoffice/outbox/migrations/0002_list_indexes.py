@@ -12,7 +12,9 @@ class Migration(migrations.Migration):
     operations = [
         AddIndexConcurrently(
             "commandrecord",
-            models.Index(fields=["subject_id", "subject_type", "-requested_at"], name="command_of_record"),
+            models.Index(
+                fields=["subject_id", "subject_type", "-requested_at"], name="command_of_record"
+            ),
         ),
         AddIndexConcurrently(
             "commandrecord",

@@ -147,6 +147,10 @@ class ListPage:
         """
         return None
 
+    def redirect_url(self, filters: ListFilterSet) -> str:
+        """Return the URL with a tab that the page chose, if its URL has none; else empty."""
+        return ""
+
     def notices(self, filters: ListFilterSet) -> list[str]:
         """Return sentences to show above the rows of valid filters."""
         return []

@@ -113,6 +113,9 @@ def _encode_cursor(row: Model, sort: Sort) -> str:
     columns = sort.columns[-1:] if sort.private else sort.columns
     # A foreign key gives its key, not the related object.
     values = [getattr(row, _field(type(row), name).attname) for name in columns]
+    if None in values:
+        # The next page would be the first one again.
+        raise ValueError(f"a list sorted by {', '.join(sort.columns)} has a row without a value")
     text = json.dumps(
         [value.isoformat() if hasattr(value, "isoformat") else value for value in values],
         default=str,

@@ -33,8 +33,8 @@ def show(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     form = filters.form
     is_valid = form.is_valid()
     screen = ListContext.of(request, list_page, form)
-    if screen.redirect_url:
-        return redirect(screen.redirect_url)
+    if redirect_url := screen.redirect_url or list_page.redirect_url(filters):
+        return redirect(redirect_url)
     count: Count | None = None
     page: Page[Any] = Page()
     if is_valid:
