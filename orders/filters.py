@@ -138,7 +138,8 @@ class OrderFilterSet(ListFilterSet):
             return orders.filter(interpretation="critical")
         return orders.filter(~Q(interpretation="critical") | Q(interpretation=None))
 
+    # The OpenAPI document reads the type of the parameter from the hint of `value`.
     def filter_activation(
-        self, orders: OrderQuerySet, name: str, types: list[str]
+        self, orders: OrderQuerySet, name: str, value: list[str]
     ) -> OrderQuerySet:
-        return orders.with_activation_types(types)
+        return orders.with_activation_types(value)
