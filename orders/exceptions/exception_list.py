@@ -267,12 +267,17 @@ class ExceptionList(ListPage):
             return super().page(rows, filters, size, place)
         return fetch_page(rows, Sort(queue.SORTS["overdue"]), size=size, **place)
 
-    def redirect_url(self, filters: Any) -> str:
-        """Return the URL with the open group, which may be another one for the next request."""
-        form = filters.form
-        if not form.is_valid() or form.cleaned_data["group"]:
-            return ""
-        return self.url() + address_with(filters.data, group=form.open_group.key)
+    def with_open_tab(self, parameters: QueryDict, user: Any) -> QueryDict:
+        """Return the parameters with the first group that is not empty, if they name none."""
+        if "group" in parameters:
+            return parameters
+        form: Any = self.filters(parameters, user).form
+        if not form.is_valid():
+            return parameters
+        changed = parameters.copy()
+        changed["group"] = form.open_group.key
+        changed._mutable = False
+        return changed
 
     def with_related(self, rows: list[Any], user: Any) -> list[Any]:
         return exception_rows(rows, user)

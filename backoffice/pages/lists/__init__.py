@@ -6,8 +6,8 @@
     process_runs(LISTS)                           called by workers: work on the open bulk runs
 
 A saved view has filters, sort, columns and density. The filter set of the list validates it again
-for each user who opens it. A bulk run is a database row, with one more row for each record. The Celery
-message only wakes a worker.
+for each user who opens it. A bulk run is a database row, with one more row for each record. The
+Celery message only wakes a worker.
 
     definition.py     the base class of lists
     filters.py        the base class of filter sets, and filters that lists share

@@ -106,6 +106,7 @@ class ListContext:
         density = (choice.density if choice else "") if own or view is None else view.density
         size = form.cleaned_data.get("size") if form.is_valid() else None
         opened = saving.default_view(saved, user)
+        is_bare = not request.META.get("QUERY_STRING")
         screen = cls(
             list_page=list_page,
             form=form,
@@ -126,7 +127,7 @@ class ListContext:
             current_query=parameters.urlencode(),
             at=_number(parameters.get("at")),
             run=_run(parameters.get("run"), user),
-            redirect_url=url_of_view(list_page, opened) if opened and not parameters else "",
+            redirect_url=url_of_view(list_page, opened) if opened and is_bare else "",
         )
         screen._tabs(query)
         if view is not None and (unknown := saving.unknown_filters(view, form)):

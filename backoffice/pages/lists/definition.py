@@ -147,9 +147,12 @@ class ListPage:
         """
         return None
 
-    def redirect_url(self, filters: ListFilterSet) -> str:
-        """Return the URL with a tab that the page chose, if its URL has none; else empty."""
-        return ""
+    def with_open_tab(self, parameters: QueryDict, user: Any) -> QueryDict:
+        """Return the parameters of a URL, with the tab that the page opens if it names none.
+
+        Only a list whose first tab changes needs this: its links keep the tab.
+        """
+        return parameters
 
     def notices(self, filters: ListFilterSet) -> list[str]:
         """Return sentences to show above the rows of valid filters."""

@@ -29,12 +29,13 @@ def show(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     if request.method == "POST":
         return redirect_to_list(request, list_page.url(), words)
     encrypt_address(request, words)
+    request.GET = list_page.with_open_tab(request.GET, user)  # type: ignore[assignment]
     filters = list_page.filters(request.GET, user)
     form = filters.form
     is_valid = form.is_valid()
     screen = ListContext.of(request, list_page, form)
-    if redirect_url := screen.redirect_url or list_page.redirect_url(filters):
-        return redirect(redirect_url)
+    if screen.redirect_url:
+        return redirect(screen.redirect_url)
     count: Count | None = None
     page: Page[Any] = Page()
     if is_valid:
