@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -21,6 +21,7 @@ from psycopg import sql
 
 from backoffice.devtools.launcher import PROOFS
 from tests import databases
+from tests.bench import list_comparison
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL_SIZES: Final = {
@@ -37,13 +38,13 @@ SMALL_SIZES: Final = {
     "demo": {"BENCH_PACKAGES": "kept", "BENCH_OPENED": "0"},
 }
 GOAL_NUMBERS: Final = {
-    "mirror": {1, 2, 3, 4},
-    "inbox": {5, 6},
-    "wearables": {7, 8, 9},
-    "pages": {10, 11, 12},
-    "commands": {13},
-    "workers": {14},
-    "demo": {15},
+    "mirror": {"1", "2", "3", "4"},
+    "inbox": {"5", "6"},
+    "wearables": {"7", "8", "9"},
+    "pages": {"10", "10b", "11", "12"},
+    "commands": {"13"},
+    "workers": {"14"},
+    "demo": {"15"},
 }
 TIMEOUT_SECONDS: Final = 300
 
@@ -65,20 +66,45 @@ def database() -> Iterator[str]:
 
 def test_every_goal_has_a_measurement() -> None:
     assert set(PROOFS["bench"]) == SMALL_SIZES.keys() == GOAL_NUMBERS.keys()
-    assert sorted(number for some in GOAL_NUMBERS.values() for number in some) == [*range(1, 16)]
+    numbers = {number for some in GOAL_NUMBERS.values() for number in some}
+    assert numbers == {*map(str, range(1, 16)), "10b"}
 
 
 @pytest.mark.parametrize("name", SMALL_SIZES)
 def test_measurement_finishes_and_reports_goals(name: str, database: str, tmp_path: Path) -> None:
+    done, report = _measure(name, database, tmp_path / f"{name}.json")
+    assert {goal["name"].split()[0] for goal in report["goals"]} == GOAL_NUMBERS[name]
+    for goal in report["goals"]:
+        assert goal["value"] and goal["goal"] and goal["met"] in (True, False), goal
+        assert goal["name"] in done.stdout
+        assert goal["met"] or f"NOT MET {goal['missed']}" in done.stdout
+    assert done.returncode == (0 if all(goal["met"] for goal in report["goals"]) else 1)
+
+
+def test_compared_lists_show_same_number_of_orders(database: str, tmp_path: Path) -> None:
+    written = tmp_path / "pages-some.json"
+    _, report = _measure("pages", database, written, list_comparison.GROUP)
+    pages = report["figures"]["lists"]
+    assert len(pages) == 5
+    for page in pages:
+        matches = page["matches"]
+        assert matches.keys() == list_comparison.PATHS.keys()
+        assert len(set(matches.values())) == 1 and int(matches["ours"]) > 0, page
+
+
+def _measure(
+    name: str, database: str, written: Path, *arguments: str
+) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """Run a measurement in a small size; return its process and the report that it has written."""
     environment = {
         **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
         "DATABASE_URL": database,
         "LOCAL": "1",
-        "BENCH_FOLDER": str(tmp_path),
+        "BENCH_FOLDER": str(written.parent),
         **SMALL_SIZES[name],
     }
     done = subprocess.run(
-        [sys.executable, "-m", f"tests.bench.{name}"],
+        [sys.executable, "-m", f"tests.bench.{name}", *arguments],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -87,12 +113,5 @@ def test_measurement_finishes_and_reports_goals(name: str, database: str, tmp_pa
         check=False,
     )
     assert done.returncode in (0, 1), done.stderr[-3000:]
-    written = tmp_path / f"{name}.json"
     assert written.exists(), f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
-    report = json.loads(written.read_text())
-    assert {int(goal["name"].split()[0]) for goal in report["goals"]} == GOAL_NUMBERS[name]
-    for goal in report["goals"]:
-        assert goal["value"] and goal["goal"] and goal["met"] in (True, False), goal
-        assert goal["name"] in done.stdout
-        assert goal["met"] or f"NOT MET {goal['missed']}" in done.stdout
-    assert done.returncode == (0 if all(goal["met"] for goal in report["goals"]) else 1)
+    return done, json.loads(written.read_text())

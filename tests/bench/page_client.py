@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import http.client
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+from tests.sync.back_office import BackOffice
 from tests.web_sign_in import form_token, signed_in_client
+from tests.webhooks.sending import receiving
 
 USERNAME = "administrator"
 
 
 class PageClient:
-    """A persistent connection of a signed-in user."""
+    """A persistent connection of a signed-in user.
 
-    def __init__(self, url: str) -> None:
+    `path_with_form` is a page with a form, for its token.
+    """
+
+    def __init__(self, url: str, path_with_form: str = "/labs/") -> None:
         with closing(signed_in_client(url, USERNAME)) as person:
             cookies = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
-            self.token = form_token(person, "/labs/")
+            self.token = form_token(person, path_with_form)
         parts = urlsplit(url)
         self.headers = {"Referer": url, "Cookie": cookies, "Host": f"{parts.hostname}:{parts.port}"}
         self.http = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
@@ -45,3 +52,19 @@ class PageClient:
 
     def __exit__(self, *_: object) -> None:
         self.http.close()
+
+
+@contextmanager
+def served_client(
+    log: Path,
+    database_url: str,
+    application: str = "backoffice.wsgi:web",
+    path_with_form: str = "/labs/",
+) -> Iterator[PageClient]:
+    """Yield a client of a web server that is started for it."""
+    back_office = BackOffice(database_url, "http://127.0.0.1:9", log)
+    with (
+        receiving(back_office, application, workers=2) as url,
+        PageClient(url, path_with_form) as client,
+    ):
+        yield client

@@ -1,5 +1,5 @@
 """Goals 10 to 12: pages with a million orders, compared with an empty page of the same frame and
-with ten thousand orders.
+with ten thousand orders, and the orders list beside those of other tools.
 
 There are two data sets (`tests/bench/data_set`) and an empty database, three web servers as the
 launcher starts them, and one persistent, signed-in connection to each. Every URL is requested in
@@ -9,6 +9,9 @@ the list). Pages close to a limit are measured again later, more often.
 Where the small data set has fewer rows of a list, its page is a different one: a row costs what it
 shows, however many orders there are. The pages are then compared with the same number of rows
 (`size=`), and the times of the original pages are printed, too.
+
+Goal 10b: the orders list is also measured beside two lists that others would write with Django
+admin and with django-tables2 (`tests/bench/list_comparison.py`).
 
 `BENCH_ORDERS` and `BENCH_SMALL` change the sizes. `python -m tests.bench.pages WORD…` measures only
 groups that contain one of the words. `BENCH_EVERY=20` measures one URL of twenty.
@@ -23,8 +26,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -36,7 +39,7 @@ import psycopg
 from backoffice.devtools.embedded import make_database
 from tests.bench.common import ROOT, Goal, at_most, report
 from tests.bench.data_set.database_cache import database_with_orders
-from tests.bench.page_client import USERNAME, PageClient
+from tests.bench.page_client import USERNAME, PageClient, served_client
 
 ORDERS: Final = int(os.environ.get("BENCH_ORDERS", "1000000"))
 SMALL: Final = int(os.environ.get("BENCH_SMALL", "10000"))
@@ -134,29 +137,44 @@ def main(filters: Sequence[str]) -> int:
     os.environ.update(DATABASE_URL=large, LOCAL="1", LOG_LEVEL="ERROR")
     os.environ["DJANGO_SETTINGS_MODULE"] = "backoffice.settings"
     django.setup()
+    from tests.bench import list_comparison
+
+    def is_chosen(name: str) -> bool:
+        return not filters or any(text in name for text in filters)
+
     pairs = list(zip(_read_cases(small), _read_cases(large), strict=True))
     chosen = [
         (small_case, large_case)
         for small_case, large_case in pairs[::EVERY]
-        if not filters
-        or any(text in f"{large_case['group']} {large_case['name']}" for text in filters)
+        if is_chosen(f"{large_case['group']} {large_case['name']}")
     ]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        clients = [
-            stack.enter_context(_page_client(folder / f"{position}.log", url))
-            for position, url in enumerate((small, large, _empty_database(server)))
-        ]
         # The driver would prepare repeated statements with all values fixed.
         sql_connection = stack.enter_context(
             psycopg.connect(large, autocommit=True, prepare_threshold=None)
         )
-        all_times = _measure_pages(chosen, clients)
+        all_times: list[PageTimes] = []
+        if chosen:
+            urls = (small, large, _empty_database(server))
+            with ExitStack() as servers:
+                clients = [
+                    servers.enter_context(served_client(folder / f"{position}.log", url))
+                    for position, url in enumerate(urls)
+                ]
+                all_times = _measure_pages(chosen, clients)
+        compared_pages: list[list_comparison.ComparedPage] = []
+        if is_chosen(list_comparison.GROUP):
+            compared_pages = list_comparison.measure_lists(folder, large)
         counts = _time_counts(sql_connection)
         sizes = _sizes(sql_connection)
-        goals = _goals(all_times, counts)
+        goals = [*_goals(all_times, counts), *list_comparison.list_goals(compared_pages)]
         _explain_slow_pages(all_times)
-    figures = {**_figures(all_times, counts), "bytes_an_order": sizes}
+    figures = {
+        **_figures(all_times, counts),
+        "lists": list_comparison.list_figures(compared_pages),
+        "bytes_an_order": sizes,
+    }
     return report("pages" if not filters else "pages-some", goals, figures)
 
 
@@ -189,16 +207,6 @@ def _print_cases() -> None:
 
     user = User.objects.get(username=USERNAME)
     print(json.dumps([asdict(case) for case in cases(Samples.from_database(), user)]))
-
-
-@contextmanager
-def _page_client(log: Path, address: str) -> Iterator[PageClient]:
-    from tests.sync.back_office import BackOffice
-    from tests.webhooks.sending import receiving
-
-    back_office = BackOffice(address, "http://127.0.0.1:9", log)
-    with receiving(back_office, workers=2) as url, PageClient(url) as client:
-        yield client
 
 
 def _measure_pages(
@@ -297,7 +305,7 @@ ratio."""
 
 def _goals(all_times: Sequence[PageTimes], counts: tuple[float, float]) -> list[Goal]:
     goals = []
-    for number, label, limits, ratio in _MEASURES:
+    for number, label, limits, ratio in _MEASURES if all_times else ():
         times = sorted(all_times, key=ratio)
         positions = (len(times) // 2, int(0.95 * (len(times) - 1)), len(times) - 1)
         for share, position, limit in zip(("middle", "95 of 100", "worst"), positions, limits,
@@ -328,8 +336,9 @@ def _explain_slow_pages(all_times: Sequence[PageTimes]) -> None:
         for times in reversed(slowest[-WORST_COUNT:]):
             if times.is_near_limit:
                 print(f"  {times.line()}")
-    worst = max(all_times, key=lambda times: times.empty_ratio)
-    explain_page(f"{worst.group}, {worst.name}", _page_opener(worst.path, worst.posted))
+    if all_times:
+        worst = max(all_times, key=lambda times: times.empty_ratio)
+        explain_page(f"{worst.group}, {worst.name}", _page_opener(worst.path, worst.posted))
 
 
 def _figures(all_times: Sequence[PageTimes], counts: tuple[float, float]) -> dict[str, object]:

@@ -302,6 +302,12 @@ def deep_cursors(rows: QuerySet[Any], sort: Sort) -> list[tuple[str, str]]:
     return [("middle", _encode_cursor(middle, sort)), ("last page", _encode_cursor(last, sort))]
 
 
+def cursor_of_page(rows: QuerySet[Any], sort: Sort, number: int, size: int) -> str:
+    """Return the cursor to page `number` of a list. Page 1 has none."""
+    order = [f"-{name}" if sort.descending else name for name in sort.columns]
+    return _encode_cursor(_row(rows, order, (number - 1) * size - 1), sort)
+
+
 def _row(rows: QuerySet[Any], order: Sequence[str], position: int) -> Model:
     row: Model = rows.order_by(*order)[position]
     return row

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from string import ascii_lowercase
 
 from tests.bench.common import FOLDER, Goal, Growth, print_goals, print_growth
 
@@ -33,7 +34,8 @@ def main(names: Sequence[str]) -> int:
 
 
 def _number(goal: Goal) -> int:
-    first = goal.name.split()[0]
+    """Return the number of a goal: 10 for "10" and for "10b"."""
+    first = goal.name.split()[0].rstrip(ascii_lowercase)
     return int(first) if first.isdigit() else 0
 
 
