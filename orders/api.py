@@ -154,7 +154,7 @@ class AppointmentSerializer(MirrorSerializer):
         return visit_zone(appointment.iana_timezone, appointment.state).basis.value
 
 
-class AppointmentFilterSet(UserFilterSet):
+class AppointmentApiFilterSet(UserFilterSet):
     order_id = UUIDFilter(help_text="Only appointments of this order")
     status = TextFilter(help_text="Such as pending, confirmed or cancelled")
 
@@ -174,7 +174,7 @@ class AppointmentViewSet(ResourceViewSet):
         )
     )
     serializer_class = AppointmentSerializer
-    filterset_class = AppointmentFilterSet
+    filterset_class = AppointmentApiFilterSet
     patient_field = "user_id"
 
 
@@ -228,7 +228,7 @@ class ResultSerializer(MirrorSerializer):
         return unreadable_versions.unreadable_among(self.row_keys())
 
 
-class ResultFilterSet(FilterSet):
+class ResultApiFilterSet(FilterSet):
     user_id = UUIDFilter("order__user_id", help_text="Only results of this user")
     order_id = UUIDFilter(help_text="Only the result of this order")
     status = TextFilter(help_text="Such as partial or final")
@@ -247,5 +247,5 @@ class ResultViewSet(ResourceViewSet):
         ),
     )
     serializer_class = ResultSerializer
-    filterset_class = ResultFilterSet
+    filterset_class = ResultApiFilterSet
     patient_field = "user_id"

@@ -50,7 +50,7 @@ class EventSerializer(ColumnSerializer):
         )  # fmt: skip
 
 
-class EventFilterSet(FilterSet):
+class EventApiFilterSet(FilterSet):
     user_id = UUIDFilter(help_text="Only events about this patient")
     event_type = TextFilter(help_text="The whole type, such as labtest.order.updated")
     subject_id = TextFilter(help_text="The record it is about, such as an order's id")
@@ -64,7 +64,7 @@ class EventViewSet(ResourceViewSet):
 
     queryset = Event.objects.all()
     serializer_class = EventSerializer
-    filterset_class = EventFilterSet
+    filterset_class = EventApiFilterSet
     patient_field = "user_id"
 
     def get_queryset(self) -> QuerySet[Any]:

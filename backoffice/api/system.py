@@ -21,7 +21,7 @@ class RunSerializer(ColumnSerializer):
         )  # fmt: skip
 
 
-class RunFilterSet(FilterSet):
+class RunApiFilterSet(FilterSet):
     resource = TextFilter(help_text="Only runs over this list")
     state = TextFilter(help_text="One of due, running, done, failed")
 
@@ -32,7 +32,7 @@ class RunViewSet(ResourceViewSet):
 
     queryset = SyncRun.objects.all()
     serializer_class = RunSerializer
-    filterset_class = RunFilterSet
+    filterset_class = RunApiFilterSet
 
 
 class CommandSerializer(ColumnSerializer):
@@ -45,7 +45,7 @@ class CommandSerializer(ColumnSerializer):
         )  # fmt: skip
 
 
-class CommandFilterSet(FilterSet):
+class CommandApiFilterSet(FilterSet):
     kind = TextFilter(help_text="Only commands of this kind, such as order.cancel")
     state = TextFilter(help_text="One of waiting, sending, uncertain, undecided, done, refused, …")
     subject_id = TextFilter(help_text="Only commands about this record")
@@ -58,5 +58,5 @@ class CommandViewSet(ResourceViewSet):
 
     queryset = CommandRecord.objects.defer("payload", "form_data")
     serializer_class = CommandSerializer
-    filterset_class = CommandFilterSet
+    filterset_class = CommandApiFilterSet
     patient_field = "patient_id"

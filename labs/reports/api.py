@@ -42,7 +42,7 @@ class ReportSerializer(MirrorSerializer):
         )  # fmt: skip
 
 
-class ReportFilterSet(FilterSet):
+class ReportApiFilterSet(FilterSet):
     user_id = UUIDFilter(help_text="Only jobs of this patient")
     status = TextFilter(help_text="Such as upload_pending, started, completed or failed")
 
@@ -65,5 +65,5 @@ class ReportViewSet(ResourceViewSet):
         Prefetch("report", Report.objects.only("job_id", *UploadSerializer.Meta.fields)),
     )
     serializer_class = ReportSerializer
-    filterset_class = ReportFilterSet
+    filterset_class = ReportApiFilterSet
     patient_field = "user_id"
