@@ -134,8 +134,19 @@ class ResultListFilterSet(ResultFilterSet):
         return queue_counts()
 
 
+class RowLimitField(forms.IntegerField):
+    """A number of rows to show; None if it is out of range, which is no reason to show nothing."""
+
+    def clean(self, value: Any) -> int | None:
+        try:
+            number: int | None = super().clean(value)
+        except forms.ValidationError:
+            return None
+        return number
+
+
 class ResultQueueForm(FilterForm):
-    shown = forms.IntegerField(required=False, min_value=ROWS_STEP, max_value=MAX_ROWS)
+    shown = RowLimitField(required=False, min_value=ROWS_STEP, max_value=MAX_ROWS)
 
 
 class CheckboxFilter(Filter):

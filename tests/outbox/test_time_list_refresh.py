@@ -26,7 +26,7 @@ from tests.outbox.draw_orders import order_awaiting_draw
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.visit_forms import book_visit
 
-HIDDEN_FIELDS = ("form_id", "far_sites", "provider", "seen_id", "seen_start")
+HIDDEN_FIELDS = ("form_id", "far_sites", "ask", "seen_id", "seen_start")
 """Fields that no user fills in."""
 MOVING_ONLY = ("same",)
 """Fields shown only when a visit is moved: `test_moving_a_visit_preserves_every_answer`."""
