@@ -23,6 +23,11 @@ from sandbox.models import Message, User, WebhookEndpoint
 ALPHABET = string.digits + string.ascii_letters
 INSERT_ROWS = 1000
 
+ENDPOINTS_SQL = """
+SELECT * FROM sandbox_webhookendpoint WHERE NOT disabled ORDER BY created_at, id FOR KEY SHARE
+"""
+"""Enabled endpoints. Until the end of the transaction, none of them is deleted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -54,7 +59,7 @@ def has_endpoints() -> bool:
 
 def announce_all(events: Sequence[Event]) -> list[str]:
     """Queue events in their order; return the message ids."""
-    endpoints = list(WebhookEndpoint.objects.filter(disabled=False).order_by("created_at", "id"))
+    endpoints = list(WebhookEndpoint.objects.raw(ENDPOINTS_SQL))
     if not endpoints or not events:
         return []
     names = _client_user_ids({str(event.user_id) for event in events if event.user_id})

@@ -191,7 +191,7 @@ def change_webhook(api_request: ApiRequest) -> HttpResponse:
 
 def delete_webhook(api_request: ApiRequest) -> HttpResponse:
     """Delete the endpoint with every undelivered message."""
-    _find(api_request).delete()
+    endpoints.delete(_find(api_request).id)
     return HttpResponse(status=204)
 
 

@@ -219,8 +219,15 @@ class Deliverer(threading.Thread):
     def _record(self, outcomes: Sequence[Outcome], wanted: Faults) -> None:
         if not outcomes:
             return
-        rows = [_row(outcome, wanted) for outcome in outcomes]
         with transaction.atomic():
+            # Locked before their messages, as in endpoints.configure. Those of deleted endpoints
+            # are gone.
+            locked = WebhookEndpoint.objects.select_for_update(no_key=True).order_by("id")
+            found = locked.in_bulk({outcome.job.endpoint_id for outcome in outcomes})
+            outcomes = [outcome for outcome in outcomes if outcome.job.endpoint_id in found]
+            if not outcomes:
+                return
+            rows = [_row(outcome, wanted) for outcome in outcomes]
             with connection.cursor() as cursor:
                 cursor.execute(RECORD_SQL, [list(column) for column in zip(*rows, strict=True)])
             lost = [o for o, row in zip(outcomes, rows, strict=True) if row[1] == "failed"]
@@ -228,9 +235,7 @@ class Deliverer(threading.Thread):
                 [outcome for outcome in lost if outcome.job.event_type != EXHAUSTED]
             )
             tried = [outcome for outcome in outcomes if outcome.status is not None]
-            for endpoint in WebhookEndpoint.objects.select_for_update().filter(
-                id__in={outcome.job.endpoint_id for outcome in tried}
-            ):
+            for endpoint in found.values():
                 results = {o.succeeded for o in tried if o.job.endpoint_id == endpoint.id}
                 now = clock.real_now()
                 endpoints.record_outcomes(

@@ -6,6 +6,7 @@ import secrets
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db import transaction
 
 from sandbox import clock
 from sandbox.deliveries import signing
@@ -27,7 +28,7 @@ def configure(url: str | None, secret: str = settings.WEBHOOK_SECRET) -> Webhook
     """
     signing.key_of(secret)
     if not url:
-        WebhookEndpoint.objects.filter(id=CONFIGURED).delete()
+        delete(CONFIGURED)
         return None
     now = clock.real_now()
     endpoint, _ = WebhookEndpoint.objects.update_or_create(
@@ -50,6 +51,17 @@ def configure(url: str | None, secret: str = settings.WEBHOOK_SECRET) -> Webhook
         },
     )
     return endpoint
+
+
+def delete(endpoint_id: str) -> None:
+    """Delete an endpoint, if it exists, with its messages.
+
+    The endpoint is locked before its messages, as the deliverer does: otherwise each could wait
+    for the other.
+    """
+    with transaction.atomic():
+        for endpoint in WebhookEndpoint.objects.select_for_update().filter(id=endpoint_id):
+            endpoint.delete()
 
 
 def new_id() -> str:

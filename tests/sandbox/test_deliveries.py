@@ -253,6 +253,17 @@ def test_without_an_endpoint_nothing_is_queued(world: Sandbox) -> None:
     assert world.query("SELECT count(*) FROM sandbox_message") == [(0,)]
 
 
+def test_endpoint_is_deleted_while_messages_are_delivered(world: Sandbox) -> None:
+    """Whoever deletes an endpoint and whoever records deliveries wait for each other in turn."""
+    for _ in range(10):
+        with receiving() as receiver:
+            world.control("webhooks", {"url": receiver.url})
+            world.control("announce", {"all": True})
+            receiver.wait(20)
+            world.control("webhooks", {"url": None})
+            assert world.query("SELECT count(*) FROM sandbox_message") == [(0,)]
+
+
 def _failing(statuses: list[int]) -> Any:
     """Answers each message with these statuses in turn, then 200."""
     seen: Counter[str] = Counter()
