@@ -99,43 +99,38 @@ def test_first_sync_continues_after_database_restart(office: RunningOffice) -> N
     assert compare.differences(office.sandbox, office.back_office, ORDER_CHECKS) == []
 
 
-def test_change_arrives_within_a_minute(office: RunningOffice) -> None:
-    """A status that changes in the sandbox reaches the mirror within 60 s by polling alone."""
+def test_one_poll_brings_all_changes(office: RunningOffice) -> None:
+    """Statuses that change in the sandbox reach the mirror by polling alone: the first run that
+    begins after a change brings it. (`./run chaos sync` measures that this takes under 60 s.)"""
     statuses = "SELECT id, updated_at FROM sandbox_order WHERE team_id = %s"
     team = "7ea00000-0000-4000-8000-000000000001"
-    wait_until(
-        lambda: office.back_office.value("SELECT count(*) FROM orders_order") >= ORDERS,
-        60,
-        "all orders",
-    )
+    wait_until(lambda: office.order_count() >= ORDERS, 60, "all orders")
     known = dict(office.sandbox.query(statuses, [team]))
+
+    def changes() -> dict[object, object]:
+        now = dict(office.sandbox.query(statuses, [team]))
+        return {key: moment for key, moment in now.items() if known.get(key) != moment}
+
     office.sandbox.control("clock", {"speed": 20_000})
-    waiting: dict[tuple[object, object], float] = {}
-    delays: list[float] = []
-    started_at = time.monotonic()
     try:
-        while True:
-            now = time.monotonic()
-            if now - started_at > 20:
-                office.sandbox.control("clock", {"speed": 0})
-            else:
-                for key, moment in office.sandbox.query(statuses, [team]):
-                    if known.get(key) != moment:
-                        known[key] = moment
-                        waiting[key, moment] = now
-            held = dict(office.back_office.query("SELECT id, updated_at FROM orders_order"))
-            for key, moment in list(waiting):
-                if key in held and held[key] >= moment:
-                    delays.append(time.monotonic() - waiting.pop((key, moment)))
-            if not waiting and now - started_at > 20:
-                break
-            oldest = min(waiting.values(), default=now)
-            assert now - oldest < 60, f"{len(waiting)} changes wait, the oldest over a minute"
-            time.sleep(0.5)
+        wait_until(lambda: len(changes()) >= 100, 60, "changes at the service", every=0.5)
     finally:
         office.sandbox.control("clock", {"speed": 0})
-    assert len(delays) >= 20, "too few changes at the service"
-    assert max(delays) < 60
+    changed = changes()
+    seen_at = office.back_office.value("SELECT clock_timestamp()::text")
+    wait_until(
+        lambda: office.back_office.query(
+            "SELECT 1 FROM sync_syncrun WHERE resource = 'orders' AND NOT \"full\""
+            " AND state = 'done' AND started_at > %s",
+            [seen_at],
+        ),
+        300,
+        "a poll that began after the changes",
+        every=0.5,
+    )
+    held = dict(office.back_office.query("SELECT id, updated_at FROM orders_order"))
+    missing = [key for key, moment in changed.items() if key not in held or held[key] < moment]
+    assert not missing, f"{len(missing)} of {len(changed)} changes did not come"
     assert office.all_processes_run()
 
 
