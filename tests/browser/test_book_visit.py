@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from orders.rules.appointment_rules import CENTER
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, assert_within, press_keys, running_office, wait_for_times
 from tests.outbox.draw_orders import place_order
@@ -59,7 +60,7 @@ def test_first_visit_is_booked_within_interaction_budget(
     page.click('.tabs a[href*="show=book"]')  # 1
     page.wait_for_text("Last visit")
     if kind == "center":  # Patients may walk in, so these have a tab of their own.
-        page.click_text("Service centre")  # 2
+        page.click(f'#views a[href="?type={CENTER}"]')  # 2
         page.wait_for_text("may walk in")
     page.click(f'a[href="/orders/{order}/visit/book/"]')  # 2 or 3
     wait_for_times(page)
