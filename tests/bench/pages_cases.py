@@ -11,12 +11,14 @@ from urllib.parse import urlencode
 from django.db import connection
 from django.db.models import Model, QuerySet
 from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.pages.paging.pages import Sort, _encode_cursor
 from orders.exceptions.queue import EXCEPTION_GROUPS
 from orders.models import Order
 from orders.models.name import name_condition
+from orders.models.order import CAN_GO_QUIET
 from orders.order_list.filters import SORTS as ORDER_SORTS
 from patients.filters import PatientListForm
 from patients.models import Demographics, Patient
@@ -87,9 +89,13 @@ def _orders(samples: Samples) -> Iterator[Case]:
     for key in ORDER_SORTS:
         for direction in ("asc", "desc"):
             sorting = {"order_key": key, "order_direction": direction}
+            orders = Order.objects.all()
+            if key == "quiet_at":  # Only overdue orders have such a time; see OrderListForm.sort.
+                sorting["quiet"] = "true"
+                orders = orders.filter(bucket__in=CAN_GO_QUIET, quiet_at__lte=timezone.now())
             yield Case("orders, sorted", f"{key} {direction}", f"{path}?{urlencode(sorting)}")
             sort = Sort(ORDER_SORTS[key], direction == "desc", key == "patient_name")
-            for position, cursor in deep_cursors(Order.objects.all(), sort):
+            for position, cursor in deep_cursors(orders, sort):
                 yield Case(
                     "orders, deep",
                     f"{key} {direction}, {position}",
