@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from backoffice.core.vocabulary.commands import COMMANDS
 from backoffice.core.vocabulary.status_groups import (
     ABNORMAL,
     AT_LAB,
@@ -227,38 +228,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("withdrawn", "Taken back", CLOSED, note="It was never sent."),
         Term("given_up", "Given up", CLOSED, note="Somebody decided not to send it again."),
     ),
-    "command.kind": build_terms(
-        ("order.create", "Place an order"),
-        ("order.import", "Import an order"),
-        ("order.cancel", "Cancel an order"),
-        ("order.activation", "Change an order's date"),
-        ("order.draw_completed", "Mark a draw as done"),
-        ("order.messages", "Change text messages"),
-        ("order.resend_events", "Resend updates"),
-        ("order.simulate", "Move a sandbox order along"),
-        ("appointment.book", "Book a home visit"),
-        ("appointment.book_center", "Book a service center"),
-        ("appointment.request", "Request a visit"),
-        ("appointment.move", "Reschedule a visit"),
-        ("appointment.cancel", "Cancel a visit"),
-        ("result.accept", "Match a result"),
-        ("result.resolve", "Resolve an unmatched result"),
-        ("patient.create", "Register a patient"),
-        ("patient.info", "Change patient details"),
-        ("insurance.create", "Add insurance"),
-        ("payor.create", "Add an insurance company"),
-        ("connection.link", "Create a link to connect a device"),
-        ("connection.end", "Disconnect a device"),
-        ("lab_account.allowlist", "Change the teams of a lab account"),
-        ("lab_test.create", "Create a lab test"),
-        ("lab_test.rename", "Rename a lab test"),
-        ("lab_test.archive", "Archive a lab test"),
-        ("lab_test.restore", "Restore a lab test"),
-        ("webhook.create", "Create a webhook endpoint"),
-        ("webhook.rotate", "Change the secret of a webhook endpoint"),
-        ("webhook.switch", "Switch a webhook endpoint on or off"),
-        ("webhook.delete", "Delete a webhook endpoint"),
-    ),
+    **COMMANDS,
     "report.state": build_terms(
         Term("stored", "Waiting to be sent", PREPARING, note="It is kept here and goes out next."),
         Term("sending", "Being sent", ON_THE_WAY),
