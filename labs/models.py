@@ -68,6 +68,11 @@ class Lab(MirrorModel):
             return dict(cursor.fetchall())
 
     @classmethod
+    def choices(cls) -> list[tuple[str, str]]:
+        """Return slug and name of all labs, for a form field."""
+        return list(cls.names().items())
+
+    @classmethod
     def with_counts(cls) -> list[Lab]:
         """Return all labs by name, with their numbers of lab tests and markers."""
         names = ("slug", "name", "city", "collection_methods", "sample_types", "missing_since")

@@ -13,10 +13,11 @@ from django.db.models.functions import Cast
 from django_filters import ChoiceFilter
 
 from backoffice.core import prepared_queries, vocabulary
-from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
+from backoffice.pages.lists.fields import DeferredChoiceField
 from backoffice.pages.lists.filters import (
     DeferredChoiceFilter,
     ListFilterSet,
+    PersonFilter,
     TimestampFilter,
     UUIDFilter,
     VocabularyFilter,
@@ -42,7 +43,7 @@ SELECT ARRAY(
 """
 
 
-def assignees_and_labs() -> dict[str, list[tuple[str, str]]]:
+def _assignees_and_labs() -> dict[str, list[tuple[str, str]]]:
     """Return the choices of assignees and labs, by one query."""
     with prepared_queries.cursor() as cursor:
         cursor.execute(_CHOICES_SQL)
@@ -58,21 +59,18 @@ def offer_assignees_and_labs(form: FilterForm, **fields: str) -> None:
 
     `fields` names what each field offers: `assigned` or `lab`.
     """
-    read = cache(assignees_and_labs)
+    read = cache(_assignees_and_labs)
     for name, choices in fields.items():
         field = form.fields[name]
         assert isinstance(field, DeferredChoiceField)
         field.offer(partial(lambda key: read()[key], choices))
 
 
-class AssignedField(DeferredChoiceField):
-    def valid_value(self, value: object) -> bool:
-        text = str(value)
-        return text in (ME, NOBODY) or (text.isascii() and text.isdigit() and len(text) < 10)
+class AssignedFilter(PersonFilter):
+    """People whom orders are assigned to. A method of the filter set has the condition."""
 
-
-class AssignedFilter(DeferredChoiceFilter):
-    field_class = AssignedField
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__("pk", label="Assigned to", me=ME, nobody=NOBODY, **kwargs)
 
 
 def assigned_to(people: list[str], user: Any) -> Q:
@@ -97,10 +95,10 @@ def assigned_to(people: list[str], user: Any) -> Q:
 class OrderFilterForm(FilterForm):
     NEEDS: ClassVar = {"interpretation": "results.view", "is_critical": "results.view"}
 
-    def clean(self) -> None:
-        super().clean()
-        check_day_order(self, "start_date", "end_date")
-        check_day_order(self, "updated_start_date", "updated_end_date")
+    DAY_RANGES: ClassVar = (
+        ("start_date", "end_date"),
+        ("updated_start_date", "updated_end_date"),
+    )
 
 
 class OrderFilterSet(ListFilterSet):

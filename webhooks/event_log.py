@@ -12,6 +12,7 @@ from typing import Final
 
 from django.db import connection
 
+from backoffice.core.distinct_values import distinct_values
 from backoffice.pages.paging.counts import COUNT_CAP, Count
 from webhooks.models import Event
 
@@ -27,17 +28,6 @@ _STATES_SQL: Final = " UNION ALL ".join(
     f" WHERE state = '{state}' LIMIT %(cap)s) AS few)"
     for state in Event.State.values
 )
-
-_TYPES_SQL: Final = """
-WITH RECURSIVE types (event_type, position) AS (
-    (SELECT event_type, 1 FROM webhooks_event ORDER BY event_type LIMIT 1)
-    UNION ALL
-    SELECT (SELECT event_type FROM webhooks_event
-            WHERE event_type > types.event_type ORDER BY event_type LIMIT 1), position + 1
-    FROM types WHERE types.event_type IS NOT NULL AND position < %s
-)
-SELECT event_type FROM types WHERE event_type IS NOT NULL ORDER BY event_type
-"""
 
 _BEFORE_SQL: Final = """
 WITH RECURSIVE search (low, high) AS (
@@ -73,9 +63,7 @@ def state_counts(cap: int = COUNT_CAP) -> dict[str, Count]:
 
 def received_types() -> list[str]:
     """Return every received type, in order: one query, of one index step for each type."""
-    with connection.cursor() as cursor:
-        cursor.execute(_TYPES_SQL, [MAX_TYPES])
-        return [name for (name,) in cursor.fetchall()]
+    return distinct_values(Event, "event_type", MAX_TYPES)
 
 
 def last_event_before(moment: datetime) -> int:

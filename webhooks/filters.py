@@ -11,7 +11,7 @@ from django import forms
 from django.db.models import QuerySet
 from django_filters import CharFilter, ChoiceFilter
 
-from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
+from backoffice.pages.lists.fields import DeferredChoiceField
 from backoffice.pages.lists.filters import (
     DaysFilter,
     DeferredChoiceFilter,
@@ -64,10 +64,6 @@ class EventListForm(FilterForm):
         """Return the tab; that of all events for an unknown one."""
         name: str = self.cleaned_data["show"]
         return name if name in TABS else ""
-
-    def clean(self) -> None:
-        super().clean()
-        check_day_order(self, "since", "until")
 
 
 class EventFilterSet(ListFilterSet):

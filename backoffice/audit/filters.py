@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
-from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django_filters import CharFilter, ChoiceFilter
 
 from backoffice.accounts.staff_queries import staff_choices
 from backoffice.audit.models import AuditEntry
 from backoffice.audit.recording import ACTION_LABELS, kind_label
-from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
+from backoffice.core.distinct_values import distinct_values
 from backoffice.pages.lists.filters import (
     ChoicesFilter,
     DaysFilter,
     DeferredChoiceFilter,
     ListFilterSet,
+    PersonFilter,
     TimestampFilter,
     UUIDFilter,
 )
@@ -26,37 +25,16 @@ from backoffice.pages.lists.forms import FilterForm, FilterGroup
 NOBODY: Final = "nobody"
 MAX_KINDS: Final = 200
 
-_KINDS_SQL: Final = """
-WITH RECURSIVE kinds (kind, position) AS (
-    (SELECT object_type, 1 FROM audit_auditentry ORDER BY object_type LIMIT 1)
-    UNION ALL
-    SELECT (SELECT object_type FROM audit_auditentry
-            WHERE object_type > kinds.kind ORDER BY object_type LIMIT 1), position + 1
-    FROM kinds WHERE kinds.kind IS NOT NULL AND position < %s
-)
-SELECT kind FROM kinds WHERE kind IS NOT NULL
-"""
-
 
 def _kind_choices() -> list[tuple[str, str]]:
-    """Return every kind of record that has an entry. The query takes one index step per kind."""
-    with connection.cursor() as cursor:
-        cursor.execute(_KINDS_SQL, [MAX_KINDS])
-        return [(kind, kind_label(kind)) for (kind,) in cursor.fetchall()]
+    """Return every kind of record that has an entry."""
+    return [
+        (kind, kind_label(kind)) for kind in distinct_values(AuditEntry, "object_type", MAX_KINDS)
+    ]
 
 
 def _person_choices() -> list[tuple[str, str]]:
     return [*staff_choices(), (NOBODY, "Nobody who is known")]
-
-
-class PersonField(DeferredChoiceField):
-    def valid_value(self, value: object) -> bool:
-        text = str(value)
-        return text == NOBODY or (text.isascii() and text.isdigit() and len(text) < 10)
-
-
-class PersonFilter(DeferredChoiceFilter):
-    field_class = PersonField
 
 
 class AuditListForm(FilterForm):
@@ -72,22 +50,11 @@ class AuditListForm(FilterForm):
         FilterGroup("Request", ("request",)),
     )
 
-    def __init__(self, data: Any = None, *, user: Any) -> None:
-        super().__init__(data, user=user)
-        for name, read in (("person", _person_choices), ("kind", _kind_choices)):
-            field = self.fields[name]
-            assert isinstance(field, DeferredChoiceField)
-            field.offer(cache(read))
-
-    def clean(self) -> None:
-        super().clean()
-        check_day_order(self, "since", "until")
-
 
 class AuditFilterSet(ListFilterSet):
-    person = PersonFilter("actor", label="Who", method="filter_person")
+    person = PersonFilter("actor", label="Who", nobody=NOBODY, read=_person_choices)
     did = ChoicesFilter("action", label="Action", choices=list(ACTION_LABELS.items()))
-    kind = DeferredChoiceFilter("object_type", label="Kind")
+    kind = DeferredChoiceFilter("object_type", label="Kind", read=_kind_choices)
     day = DaysFilter("at", label="Day")
     since = TimestampFilter("at", "gte", label="From")
     until = TimestampFilter("at", "lte", label="Until", end_of_day=True, help_text="The whole day.")
@@ -116,9 +83,3 @@ class AuditFilterSet(ListFilterSet):
         self, entries: QuerySet[AuditEntry], name: str, key: object
     ) -> QuerySet[AuditEntry]:
         return entries.filter(**{f"{name}__contains": [key]})
-
-    def filter_person(
-        self, entries: QuerySet[AuditEntry], name: str, people: list[str]
-    ) -> QuerySet[AuditEntry]:
-        condition = Q(actor__in=[int(key) for key in people if key != NOBODY])
-        return entries.filter(condition | Q(actor=None) if NOBODY in people else condition)

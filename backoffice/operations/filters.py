@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache, partial, reduce
-from operator import or_
-from typing import Any, ClassVar, Final
+from functools import partial, reduce
+from operator import itemgetter, or_
+from typing import ClassVar, Final
 
-from django.db import connection
 from django.db.models import Model, Q, QuerySet
 from django_filters import CharFilter, ChoiceFilter
 
+from backoffice.core.distinct_values import distinct_values
 from backoffice.mirror.models import Drift, UnreadRecord
 from backoffice.pages.formats import list_name
-from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
 from backoffice.pages.lists.filters import (
     ChoicesFilter,
     DaysFilter,
@@ -39,24 +38,18 @@ DATE_GROUP: Final = FilterGroup(
 RECORD_GROUP: Final = FilterGroup("Record", ("record",), always_shown=True)
 
 
-class SyncFilterForm(FilterForm):
-    """The form of the filters by list and by time."""
-
-    MODEL: ClassVar[type[Model]]
-
-    def __init__(self, data: Any = None, *, user: Any) -> None:
-        super().__init__(data, user=user)
-        resource = self.fields["resource"]
-        assert isinstance(resource, DeferredChoiceField)
-        resource.offer(cache(partial(_resource_choices, self.MODEL._meta.db_table)))
-
-    def clean(self) -> None:
-        super().clean()
-        check_day_order(self, "since", "until")
+def _resource_choices(model: type[Model]) -> list[tuple[str, str]]:
+    """Return the lists that occur in a table."""
+    choices = [(name, list_name(name)) for name in distinct_values(model, "resource")]
+    return sorted(choices, key=itemgetter(1))
 
 
-class RunListForm(SyncFilterForm):
-    MODEL = SyncRun
+class ResourceFilter(DeferredChoiceFilter):
+    def __init__(self, model: type[Model]) -> None:
+        super().__init__("resource", label="List", read=partial(_resource_choices, model))
+
+
+class RunListForm(FilterForm):
     SORTS: ClassVar = {
         "created_at": ("created_at", "id"),
         "resource": ("resource", "created_at", "id"),
@@ -72,7 +65,7 @@ class RunListForm(SyncFilterForm):
 
 
 class RunFilterSet(ListFilterSet):
-    resource = DeferredChoiceFilter("resource", label="List")
+    resource = ResourceFilter(SyncRun)
     state = ChoicesFilter(
         "state",
         label="State",
@@ -104,8 +97,7 @@ class RunFilterSet(ListFilterSet):
         return runs.filter(full=scope == "full")
 
 
-class DriftListForm(SyncFilterForm):
-    MODEL = Drift
+class DriftListForm(FilterForm):
     SORTS: ClassVar = {
         "found_at": ("found_at", "id"),
         "resource": ("resource", "found_at", "id"),
@@ -121,7 +113,7 @@ class DriftListForm(SyncFilterForm):
 
 
 class DriftFilterSet(ListFilterSet):
-    resource = DeferredChoiceFilter("resource", label="List")
+    resource = ResourceFilter(Drift)
     kind = ChoicesFilter("kind", label="Difference", choices=Drift.Kind.choices)
     day = DaysFilter("found_at", label="Day")
     since = TimestampFilter("found_at", "gte", label="From")
@@ -134,8 +126,7 @@ class DriftFilterSet(ListFilterSet):
         form = DriftListForm
 
 
-class UnreadListForm(SyncFilterForm):
-    MODEL = UnreadRecord
+class UnreadListForm(FilterForm):
     SORTS: ClassVar = {
         "last_seen": ("last_seen", "id"),
         "resource": ("resource", "last_seen", "id"),
@@ -150,7 +141,7 @@ class UnreadListForm(SyncFilterForm):
 
 
 class UnreadFilterSet(ListFilterSet):
-    resource = DeferredChoiceFilter("resource", label="List")
+    resource = ResourceFilter(UnreadRecord)
     stored = ChoiceFilter(
         "is_stored",
         label="Stored",
@@ -172,21 +163,3 @@ class UnreadFilterSet(ListFilterSet):
         self, records: QuerySet[UnreadRecord], name: str, stored: str
     ) -> QuerySet[UnreadRecord]:
         return records.filter(is_stored=stored == "part")
-
-
-def _resource_choices(table: str) -> list[tuple[str, str]]:
-    """Return the lists that occur in a table. The query takes one index step per list."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            WITH RECURSIVE names (name) AS (
-                (SELECT resource FROM {table} ORDER BY resource LIMIT 1)
-                UNION ALL
-                SELECT (SELECT resource FROM {table}
-                        WHERE resource > names.name ORDER BY resource LIMIT 1)
-                FROM names WHERE names.name IS NOT NULL
-            )
-            SELECT name FROM names WHERE name IS NOT NULL
-            """  # noqa: S608 - our names
-        )
-        return sorted(((name, list_name(name)) for (name,) in cursor), key=lambda pair: pair[1])

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from django.db.models import QuerySet
 from django_filters import CharFilter, ChoiceFilter
 
 from backoffice.accounts.staff_queries import staff_choices
 from backoffice.outbox.models import CommandRecord
-from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
 from backoffice.pages.lists.filters import (
     DaysFilter,
-    DeferredChoiceFilter,
     ListFilterSet,
+    PersonFilter,
     TimestampFilter,
     UUIDFilter,
     VocabularyFilter,
@@ -36,18 +34,6 @@ TAB_STATES: Final = {
 }
 
 
-class StaffField(DeferredChoiceField):
-    """A choice of members of staff, by id."""
-
-    def valid_value(self, value: object) -> bool:
-        text = str(value)
-        return text.isascii() and text.isdigit() and len(text) < 10
-
-
-class StaffFilter(DeferredChoiceFilter):
-    field_class = StaffField
-
-
 class CommandListForm(FilterForm):
     SORTS: ClassVar = {
         "requested_at": ("requested_at", "id"),
@@ -64,22 +50,12 @@ class CommandListForm(FilterForm):
         FilterGroup("About", ("patient", "record"), always_shown=True),
     )
 
-    def __init__(self, data: Any = None, *, user: Any) -> None:
-        super().__init__(data, user=user)
-        person = self.fields["person"]
-        assert isinstance(person, StaffField)
-        person.offer(cache(staff_choices))
-
-    def clean(self) -> None:
-        super().clean()
-        check_day_order(self, "since", "until")
-
 
 class CommandFilterSet(ListFilterSet):
     show = ChoiceFilter(choices=list(TABS.items()), empty_label=None, method="filter_tab")
     state = VocabularyFilter("command.state", "state", label="Status")
     kind = VocabularyFilter("command.kind", "kind", label="Kind")
-    person = StaffFilter("requested_by", label="By")
+    person = PersonFilter("requested_by", label="By", read=staff_choices)
     day = DaysFilter("requested_at", label="Day")
     since = TimestampFilter("requested_at", "gte", label="From")
     until = TimestampFilter(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from django import forms
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django_filters import ChoiceFilter
 
 from backoffice.accounts.models import User
-from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
 from backoffice.pages.lists.filters import (
     DaysFilter,
-    DeferredChoiceFilter,
     ListFilterSet,
+    PersonFilter,
     TimestampFilter,
     UUIDFilter,
     VocabularyFilter,
@@ -46,16 +44,6 @@ def _uploader_choices() -> list[tuple[str, str]]:
     return [(ME, "Me"), (ELSEWHERE, "Elsewhere, not here"), *named]
 
 
-class UploaderField(DeferredChoiceField):
-    def valid_value(self, value: object) -> bool:
-        text = str(value)
-        return text in (ME, ELSEWHERE) or (text.isascii() and text.isdigit() and len(text) < 10)
-
-
-class UploaderFilter(DeferredChoiceFilter):
-    field_class = UploaderField
-
-
 class ReportListForm(FilterForm):
     SORTS: ClassVar = {
         "uploaded_at": ("uploaded_at", "id"),
@@ -71,16 +59,9 @@ class ReportListForm(FilterForm):
         FilterGroup("Patient", ("user_id",)),
     )
 
-    def __init__(self, data: Any = None, *, user: Any) -> None:
-        super().__init__(data, user=user)
-        uploaders = self.fields["uploaded_by"]
-        assert isinstance(uploaders, UploaderField)
-        uploaders.offer(cache(_uploader_choices))
-
     def clean(self) -> None:
         """Open the tab of all reports for one patient, else that of reports to review."""
         super().clean()
-        check_day_order(self, "since", "until")
         default = ALL if self.cleaned_data.get("user_id") else TO_REVIEW
         self.cleaned_data["show"] = self.cleaned_data.get("show") or default
 
@@ -115,7 +96,9 @@ class ReportFilterSet(ListFilterSet):
     until = TimestampFilter(
         "uploaded_at", "lte", label="Until", end_of_day=True, help_text="The whole day."
     )
-    uploaded_by = UploaderFilter("uploaded_by", label="Uploaded by", method="filter_uploader")
+    uploaded_by = PersonFilter(
+        "uploaded_by", label="Uploaded by", me=ME, nobody=ELSEWHERE, read=_uploader_choices
+    )
     user_id = UUIDFilter(label="Patient ID")
 
     class Meta:
@@ -123,10 +106,3 @@ class ReportFilterSet(ListFilterSet):
 
     def filter_tab(self, reports: QuerySet[Report], name: str, tab: str) -> QuerySet[Report]:
         return reports.filter(TABS[tab][1])
-
-    def filter_uploader(
-        self, reports: QuerySet[Report], name: str, people: list[str]
-    ) -> QuerySet[Report]:
-        keys = [int(one) for one in people if one.isdigit()]
-        condition = Q(uploaded_by__in=[*keys, self.user.pk] if ME in people else keys)
-        return reports.filter(condition | Q(uploaded_by=None) if ELSEWHERE in people else condition)

@@ -68,7 +68,7 @@ def week(request: HttpRequest) -> HttpResponse:
         "days": days,
         "before": days[0] - timedelta(days=7),
         "after": days[0] + timedelta(days=7),
-        "kept": [("from", days[0].isoformat())],
+        "shown": [("from", days[0].isoformat())],
     }
     return _render(request, "week", filters, context)
 
@@ -122,7 +122,7 @@ def _day_context(request: HttpRequest, filters: AppointmentFilterSet, most: int)
         "after": day + timedelta(days=1),
         "appointments": shown_visits,
         "sites": group_by_site(appointment_rows(shown_visits, by_name=filters.form.by_name)),
-        "kept": [("day", day.isoformat())],
+        "shown": [("day", day.isoformat())],
         "most": most if len(visits) > most else 0,
     }
 

@@ -101,7 +101,7 @@ class ExceptionListForm(FilterForm):
 class ExceptionFilterSet(ListFilterSet):
     """The filters of the open group. They filter orders, and thereby the rows of the group."""
 
-    assigned = AssignedFilter("pk", label="Assigned to", method="filter_assigned")
+    assigned = AssignedFilter(method="filter_assigned")
     method = VocabularyFilter("order.method", "method", label="Method")
     outcome = ChoicesFilter(
         "handling__outcome", label="Last outcome", choices=list(OUTCOME_LABELS.items())

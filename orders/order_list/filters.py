@@ -144,7 +144,7 @@ class OrderListFilterSet(OrderFilterSet):
     status = VocabularyFilter("order.low_level_status", "low_level_status", label="Status")
     ordered = DaysFilter("created_at", short="ordered", label="Ordered")
     changed = DaysFilter("updated_at", short="changed", label="Changed")
-    assigned = AssignedFilter("pk", label="Assigned to", method="filter_assigned")
+    assigned = AssignedFilter(method="filter_assigned")
     quiet = ChoiceFilter(
         label="Over its usual time", empty_label="Either", choices=YES_NO, method="filter_quiet"
     )

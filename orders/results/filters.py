@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -10,17 +9,17 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django_filters import ChoiceFilter, Filter
 
-from backoffice.pages.lists.fields import check_day_order
 from backoffice.pages.lists.filters import (
     DaysFilter,
     DeferredChoiceFilter,
     ListFilterSet,
+    PersonFilter,
     TimestampFilter,
     UUIDFilter,
 )
 from backoffice.pages.lists.forms import FilterForm, FilterGroup
 from labs.models import Lab
-from orders.filters import ME, NOBODY, AssignedFilter, offer_assignees_and_labs
+from orders.filters import ME, NOBODY, offer_assignees_and_labs
 from orders.models.review import IN_QUEUE, OPEN_CRITICAL, SOMEBODY_ELSE, Review
 from orders.results.queue import (
     QUEUE_SORT,
@@ -95,10 +94,6 @@ class ResultListForm(FilterForm):
         super().__init__(data, user=user)
         offer_assignees_and_labs(self, signer="assigned", lab="lab")
 
-    def clean(self) -> None:
-        super().clean()
-        check_day_order(self, "start_date", "end_date")
-
 
 class ResultListFilterSet(ResultFilterSet):
     """The filters of the list of all results."""
@@ -110,23 +105,13 @@ class ResultListFilterSet(ResultFilterSet):
     end_date = TimestampFilter(
         "since", "lte", label="Received until", end_of_day=True, help_text="The whole day."
     )
-    signer = AssignedFilter("signer", label="Signed by", method="filter_signer")
+    signer = PersonFilter("signer", label="Signed by", me=ME, nobody=NOBODY)
 
     class Meta:
         form = ResultListForm
 
     def filter_state(self, reviews: QuerySet[Review], name: str, state: str) -> QuerySet[Review]:
         return reviews.filter(STATES[state])
-
-    def filter_signer(
-        self, reviews: QuerySet[Review], name: str, people: list[str]
-    ) -> QuerySet[Review]:
-        """Return the results last signed by one of these people, by `me`, or by nobody."""
-        keys = [int(key) for key in people if key.isdigit()]
-        if ME in people:
-            keys.append(self.user.pk)
-        condition = Q(signer__in=keys)
-        return reviews.filter(condition | Q(signer=None) if NOBODY in people else condition)
 
     @cached_property
     def queue_counts(self) -> tuple[int, int]:
@@ -155,14 +140,10 @@ class CheckboxFilter(Filter):
     field_class = forms.BooleanField
 
 
-def _lab_choices() -> Iterable[tuple[str, str]]:
-    return Lab.names().items()
-
-
 class ResultQueueFilterSet(ResultFilterSet):
     """The filters of the queue: results that wait for review, or open critical results."""
 
-    lab = ChoiceFilter("lab_slug", label="Lab", empty_label="All labs", choices=_lab_choices)
+    lab = ChoiceFilter("lab_slug", label="Lab", empty_label="All labs", choices=Lab.choices)
     critical = CheckboxFilter(label="Open criticals", method="filter_critical")
 
     class Meta:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, ClassVar, Final
 
 from django import forms
@@ -10,7 +9,6 @@ from django.db.models import QuerySet
 from django_filters import ChoiceFilter
 
 from backoffice.core import vocabulary
-from backoffice.pages.lists.fields import DeferredChoiceField, check_day_order
 from backoffice.pages.lists.filters import (
     DaysFilter,
     DeferredChoiceFilter,
@@ -37,10 +35,6 @@ TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 """The tabs of the list, each with its label and the statuses of its results."""
 
 
-def _lab_choices() -> list[tuple[str, str]]:
-    return list(Lab.names().items())
-
-
 class UnmatchedListForm(FilterForm):
     SORTS: ClassVar = {
         "created_at": ("created_at", "id"),
@@ -58,15 +52,8 @@ class UnmatchedListForm(FilterForm):
         FilterGroup("Result", ("interpretation",), always_shown=True),
     )
 
-    def __init__(self, data: Any = None, *, user: Any) -> None:
-        super().__init__(data, user=user)
-        labs = self.fields["lab"]
-        assert isinstance(labs, DeferredChoiceField)
-        labs.offer(cache(_lab_choices))
-
     def clean(self) -> None:
         super().clean()
-        check_day_order(self, "since", "until")
         self.cleaned_data["show"] = self.cleaned_data.get("show") or PENDING
 
     @property
@@ -108,7 +95,7 @@ class UnmatchedFilterSet(ListFilterSet):
         widget=forms.HiddenInput,
         method="filter_tab",
     )
-    lab = DeferredChoiceFilter("lab_slug", label="Lab")
+    lab = DeferredChoiceFilter("lab_slug", label="Lab", read=Lab.choices)
     decision_code = VocabularyFilter("unmatched.decision", "decision_code", label="Why")
     received = DaysFilter("created_at", label="Day")
     since = TimestampFilter("created_at", "gte", label="From")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from django import forms
@@ -26,6 +26,7 @@ DAYS: Final = {
 
 
 REVERSED_RANGE: Final = "backwards"
+Choices = list[tuple[str, str]]
 _OPTIONAL: Final[dict[str, Any]] = {"required": False}
 
 
@@ -105,13 +106,38 @@ class UuidField(forms.UUIDField):
 
 
 class DeferredChoiceField(AnyChoiceField):
-    """A field whose choices are in a table. They are read only if they are shown."""
+    """A field whose choices are in a table. A form reads them once, and only if it shows them."""
 
     widget = forms.CheckboxSelectMultiple
+    read: Callable[[], Choices] | None = None
 
-    def offer(self, read: Callable[[], list[tuple[str, str]]]) -> None:
-        """Set the function that reads the choices. It is called each time they are used."""
-        self.offered = self.choices = read
+    def __init__(self, *, read: Callable[[], Choices] | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if read is not None:
+            self.offer(read)
+
+    def __deepcopy__(self, memo: Any) -> DeferredChoiceField:
+        copied: DeferredChoiceField = super().__deepcopy__(memo)
+        if self.read is not None:
+            copied.offer(self.read)
+        return copied
+
+    def offer(self, read: Callable[[], Choices]) -> None:
+        """Set the function that reads the choices."""
+        self.read = read
+        self.offered = self.choices = cache(read)
+
+
+class PersonField(DeferredChoiceField):
+    """Members of staff by id, and the words of `words`, such as "me"."""
+
+    def __init__(self, *, words: Sequence[str] = (), **kwargs: Any) -> None:
+        self.words = words
+        super().__init__(**kwargs)
+
+    def valid_value(self, value: object) -> bool:
+        text = str(value)
+        return text in self.words or (text.isascii() and text.isdigit() and len(text) < 10)
 
 
 class DaysField(forms.ChoiceField):

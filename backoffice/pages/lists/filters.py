@@ -12,13 +12,14 @@ from typing import Any
 
 import django_filters
 from django import forms
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
 from backoffice.pages.lists.fields import (
     DaysField,
     DeferredChoiceField,
     OpenVocabularyField,
+    PersonField,
     TimestampField,
     UuidField,
 )
@@ -48,12 +49,34 @@ class ChoicesFilter(django_filters.Filter):
 
 
 class DeferredChoiceFilter(django_filters.Filter):
-    """Several values of a table. The form of the filter set says how to read them (`offer`)."""
+    """Several values of a table, which `read` returns as choices."""
 
-    field_class = DeferredChoiceField
+    field_class: type[forms.Field] = DeferredChoiceField
 
     def __init__(self, field_name: str, **kwargs: Any) -> None:
         super().__init__(field_name, "in", **kwargs)
+
+
+class PersonFilter(DeferredChoiceFilter):
+    """Members of staff by id. `me` is the word for the user, `nobody` that for rows without one."""
+
+    field_class = PersonField
+    parent: ListFilterSet
+
+    def __init__(self, field_name: str, *, nobody: str = "", me: str = "", **kwargs: Any) -> None:
+        self.nobody, self.me = nobody, me
+        super().__init__(field_name, words=[word for word in (me, nobody) if word], **kwargs)
+
+    def filter(self, qs: QuerySet[Any], value: list[str]) -> QuerySet[Any]:
+        if not value:
+            return qs
+        keys = [int(key) for key in value if key.isdigit()]
+        if self.me and self.me in value:
+            keys.append(self.parent.user.pk)
+        condition = Q(**{f"{self.field_name}__in": keys})
+        if self.nobody and self.nobody in value:
+            condition |= Q(**{str(self.field_name): None})
+        return qs.filter(condition)
 
 
 class UUIDFilter(django_filters.UUIDFilter):

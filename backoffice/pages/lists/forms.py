@@ -15,6 +15,7 @@ from django.utils import timezone
 from backoffice.accounts.access import may
 from backoffice.core.encryption.url_tokens import PersonalParameters, decrypted_query
 from backoffice.pages.form_fields import choices_of
+from backoffice.pages.lists.fields import check_day_order
 from backoffice.pages.paging.pages import Sort
 
 SIZE: Final = 50
@@ -75,6 +76,11 @@ class FilterForm(forms.Form):
     """Sort keys whose values are names of people."""
     NEEDS: ClassVar[Mapping[str, str]] = {}
     """Permissions without which a user may not use a filter. Its result would reveal values."""
+    DAY_RANGES: ClassVar[Sequence[tuple[str, str]]] = (
+        ("since", "until"),
+        ("start_date", "end_date"),
+    )
+    """Pairs of fields for the first and the last day, of those that the form has."""
     WORDS: ClassVar = PersonalParameters("")
     """Fields that take personal text."""
     FILTERS: ClassVar[Sequence[FilterGroup]] = ()
@@ -103,12 +109,14 @@ class FilterForm(forms.Form):
         return key
 
     def clean(self) -> None:
-        """Reject filters and sorts by values that the user's role hides."""
+        """Reject filters and sorts by values that the role hides, and days in the wrong order."""
         for name, what in self.hidden.items():
             if self.cleaned_data.get(name):
                 self.add_error(name, f"Your role does not show {what}.")
         if self.cleaned_data.get("order_key") in self.PRIVATE_SORTS and not self.by_name:
             self.add_error("order_key", "Your role does not show who a patient is.")
+        for first, last in self.DAY_RANGES:
+            check_day_order(self, first, last)
 
     def may_open(self, query: Mapping[str, Sequence[str]]) -> bool:
         """Return whether this user may open a saved view with this query.
