@@ -75,7 +75,6 @@ app.conf.beat_schedule = {
     "inbox: encrypt bodies": _every(60, "webhooks.tasks.encrypt_bodies", "bulk"),
     "inbox: delete old bodies": _every(3_600, "webhooks.tasks.delete_old_bodies", "bulk"),
     "orders: deliver commands": _every(1, "orders.tasks.deliver", "outbox"),
-    "orders: run bulk actions": _every(2, "orders.tasks.run_bulk_actions", "staff"),
     "orders: prepare documents to print": _every(2, "orders.tasks.print_documents", "bulk"),
     "orders: sync changes": _every(5, "orders.tasks.sync_changes", "staff"),
     "orders: look up appointments, results, single orders": _every(
@@ -119,6 +118,7 @@ app.conf.beat_schedule = {
     "wearables: delete old samples": _every(
         3_600, "patients.wearables.tasks.delete_old_samples", "bulk"
     ),
+    "lists: run bulk actions": _every(2, "backoffice.operations.tasks.run_bulk_actions", "staff"),
     "team: notify about commands": _every(
         10, "backoffice.operations.tasks.notify_about_commands", "bulk"
     ),

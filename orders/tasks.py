@@ -3,7 +3,6 @@
 from celery import shared_task
 
 from backoffice.outbox import delivery
-from backoffice.pages.lists import bulk
 from backoffice.sync import runs
 from backoffice.sync.lookups import run_due_lookups
 from backoffice.sync.runs import sync_when_due
@@ -12,7 +11,6 @@ from orders.commands import COMMANDS
 from orders.documents import printing
 from orders.models import OrderDraft
 from orders.notifications import notify_order_changes
-from orders.order_list.definition import ORDER_LIST
 from orders.results import queue, rereading
 from orders.results.escalation import escalate_criticals
 from orders.sync import ALL_ORDERS, CHANGED_ORDERS, LOOKUP_TYPES
@@ -99,8 +97,3 @@ def delete_old_drafts() -> None:
 @shared_task(soft_time_limit=printing.LONGEST, time_limit=printing.LONGEST + 20)
 def print_documents() -> None:
     printing.work()
-
-
-@shared_task
-def run_bulk_actions() -> None:
-    bulk.process_runs([ORDER_LIST])

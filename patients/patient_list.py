@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final, TypedDict
-from uuid import UUID
 
 from django.db.models import QuerySet
 
@@ -123,6 +122,7 @@ class PatientList(ListPage):
     template = "patients/list.html"
     subject = "patient"
     nouns = ("patient", "patients")
+    patient_column = "id"
     needs = ("patients.view",)
     columns = COLUMNS
     row_macros = "patients/patient_rows.html"
@@ -149,9 +149,6 @@ class PatientList(ListPage):
     def notices(self, filters: ListFilterSet) -> list[str]:
         key = filters.form.sort[0]
         return [SORT_NOTICES[key]] if key in SORT_NOTICES else []
-
-    def patient_id_of(self, row: Patient) -> UUID:
-        return row.pk
 
 
 PATIENTS: Final = PatientList()

@@ -6,7 +6,6 @@ from collections.abc import Set
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Final
-from uuid import UUID
 
 from backoffice.accounts.access import may
 from backoffice.core import vocabulary
@@ -132,6 +131,7 @@ class EventList(ListPage):
     template = "webhooks/list.html"
     subject = "event"
     nouns = ("event", "events")
+    patient_column = "user_id"
     needs = ("events.view",)
     columns = COLUMNS
     row_macros = "webhooks/event_rows.html"
@@ -183,9 +183,6 @@ class EventList(ListPage):
             "failed": counts[Event.State.DEAD],
             "may_replay": may(filters.user, "events.replay"),
         }
-
-    def patient_id_of(self, row: Event) -> UUID | None:
-        return row.user_id
 
 
 def _tabs(filters: Any, counts: dict[str, Count]) -> list[Tab]:

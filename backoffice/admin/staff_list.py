@@ -117,8 +117,5 @@ class StaffList(ListPage):
     def notices(self, filters: ListFilterSet) -> list[str]:
         return [SIGN_IN_NOTICE] if filters.form.sort[0] == "last_login" else []
 
-    def patient_id_of(self, row: User) -> None:
-        return None
-
 
 STAFF_LIST: Final = StaffList()

@@ -59,8 +59,5 @@ class DriftList(ListPage):
     def visible_rows(self, user: Any) -> QuerySet[Drift]:
         return Drift.objects.all()
 
-    def patient_id_of(self, row: Drift) -> None:
-        return None
-
 
 DRIFT_LIST: Final = DriftList()

@@ -162,8 +162,5 @@ class RunList(ListPage):
         now = timezone.now()
         return [RunRow(run, now) for run in rows]
 
-    def patient_id_of(self, row: SyncRun) -> None:
-        return None
-
 
 RUN_LIST: Final = RunList()

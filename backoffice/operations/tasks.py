@@ -11,6 +11,7 @@ from backoffice.audit import chain_head, retention, seals, verification
 from backoffice.core import heartbeats, live_changes
 from backoffice.outbox.maintenance import erase_contents
 from backoffice.pages.lists import bulk
+from backoffice.pages.lists.registry import all_lists
 from backoffice.sync import runs
 from backoffice.team import emails, notifications
 
@@ -26,6 +27,11 @@ def delete_old_runs() -> None:
     live_changes.prune()
     throttle.delete_empty_buckets()
     SessionStore.clear_expired()
+
+
+@shared_task
+def run_bulk_actions() -> None:
+    bulk.process_runs(all_lists())
 
 
 @shared_task

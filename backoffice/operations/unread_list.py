@@ -69,8 +69,5 @@ class UnreadList(ListPage):
     def visible_rows(self, user: Any) -> QuerySet[UnreadRecord]:
         return UnreadRecord.objects.without_record()
 
-    def patient_id_of(self, row: UnreadRecord) -> None:
-        return None
-
 
 UNREAD_LIST: Final = UnreadList()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from uuid import UUID
 
 from django.db.models import QuerySet
 
@@ -109,6 +108,7 @@ class CommandList(ListPage):
     template = "commands/list.html"
     subject = "command"
     nouns = ("request", "requests")
+    patient_column = "patient_id"
     needs = ("commands.view",)
     columns = COLUMNS
     row_macros = "commands/command_rows.html"
@@ -124,9 +124,6 @@ class CommandList(ListPage):
             for key, label in TABS.items()
         ]
         return {"tabs": tabs}
-
-    def patient_id_of(self, row: CommandRecord) -> UUID | None:
-        return row.patient_id
 
 
 COMMAND_LIST: Final = CommandList()

@@ -129,7 +129,7 @@ class BulkRow(models.Model):
 
     pk = models.CompositePrimaryKey("run_id", "key")
     run = models.ForeignKey(BulkRun, on_delete=models.CASCADE, db_index=False, related_name="rows")
-    key = models.UUIDField()
+    key = models.CharField(max_length=64, help_text="The primary key of the row, as text")
     patient_id = models.UUIDField(null=True)
     state = models.CharField(
         max_length=10, choices=State, default=State.WAITING, db_default="waiting"

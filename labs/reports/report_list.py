@@ -124,6 +124,7 @@ class ReportList(ListPage):
     template = "labs/reports/list.html"
     subject = "report"
     nouns = ("report", "reports")
+    patient_column = "user_id"
     needs = ("reports.view",)
     columns = COLUMNS
     row_macros = "labs/reports/report_rows.html"
@@ -163,9 +164,6 @@ class ReportList(ListPage):
             "patient_id": form.cleaned_data.get("user_id"),
             "has_reports": Report.objects.exists,
         }
-
-    def patient_id_of(self, row: Report) -> UUID | None:
-        return row.user_id
 
 
 REPORT_LIST: Final = ReportList()

@@ -6,7 +6,6 @@ from collections.abc import Set
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, ClassVar, Final
-from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -122,6 +121,7 @@ class AppointmentList(ListPage):
     template = "appointments/list.html"
     subject = "appointment"
     nouns = ("appointment", "appointments")
+    patient_column = "user_id"
     needs = ("appointments.view",)
     columns = COLUMNS
     row_macros = "appointments/appointment_rows.html"
@@ -142,9 +142,6 @@ class AppointmentList(ListPage):
             "tabs": appointment_tabs(filters),
             "tab": filters.form.cleaned_data.get("show"),
         }
-
-    def patient_id_of(self, row: Appointment) -> UUID | None:
-        return row.user_id
 
 
 APPOINTMENT_LIST: Final = AppointmentList()

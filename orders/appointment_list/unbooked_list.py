@@ -6,7 +6,6 @@ from collections.abc import Set
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, ClassVar, Final
-from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -101,6 +100,7 @@ class UnbookedOrderList(ListPage):
     template = "appointments/unbooked_list.html"
     subject = "order"
     nouns = ("order", "orders")
+    patient_column = "user_id"
     needs = ("appointments.view", "orders.view")
     columns = COLUMNS
     row_macros = "appointments/unbooked_rows.html"
@@ -127,9 +127,6 @@ class UnbookedOrderList(ListPage):
             "tab": values.get("show"),
             "is_walk_in": values.get("type") == [CENTER],
         }
-
-    def patient_id_of(self, row: Order) -> UUID | None:
-        return row.user_id
 
 
 UNBOOKED_LIST: Final = UnbookedOrderList()

@@ -246,6 +246,7 @@ class ExceptionList(ListPage):
     template = "exceptions/list.html"
     subject = "exception"
     nouns = ("exception", "exceptions")
+    patient_column = "user_id"
     needs = ("exceptions.work", "orders.view", "patients.view")
     columns = COLUMNS
     row_macros = "exceptions/exception_rows.html"

@@ -125,7 +125,7 @@ class _ServiceBulkAction(BulkAction):
         raise NotImplementedError
 
     def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
-        form_id = uuid.uuid5(row.run_id, str(row.key))
+        form_id = uuid.uuid5(row.run_id, row.key)
         try:
             command_record = enqueue(
                 request, self.command(row, values), form_id, values.get("reason", "")
@@ -151,7 +151,7 @@ class ResendOrderEvents(_ServiceBulkAction):
         }
 
     def command(self, row: BulkRow, values: Mapping[str, Any]) -> Command:
-        return ResendEvents(order_id=row.key, user_id=row.patient_id)
+        return ResendEvents(order_id=UUID(row.key), user_id=row.patient_id)
 
 
 class CancelOrders(_ServiceBulkAction):
@@ -188,7 +188,7 @@ class CancelOrders(_ServiceBulkAction):
 
     def command(self, row: BulkRow, values: Mapping[str, Any]) -> Command:
         return CancelOrder(
-            order_id=row.key, user_id=row.patient_id, wrong_lab=bool(values.get("wrong_lab"))
+            order_id=UUID(row.key), user_id=row.patient_id, wrong_lab=bool(values.get("wrong_lab"))
         )
 
 

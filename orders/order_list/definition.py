@@ -67,6 +67,7 @@ class OrderList(ListPage):
         Preset("mine", "Mine", {"assigned": [ME]}, needs="notes.write"),
         Preset("quiet", "Over usual time", {"quiet": ["true"], "order_key": ["quiet_at"]}),
     )
+    patient_column = "user_id"
     bulk_actions = BULK_ACTIONS
     bulk_pages: ClassVar = (
         BulkPage("Print documents…", "documents:choose", ("orders.view", "patients.view")),
@@ -123,13 +124,10 @@ class OrderList(ListPage):
             today=timezone.localdate(now),
         )
 
-    def patient_id_of(self, row: Order) -> UUID | None:
-        return row.user_id
-
-    def labels_and_urls(self, keys: Iterable[UUID], user: Any) -> dict[UUID, tuple[str, str]]:
+    def labels_and_urls(self, keys: Iterable[object], user: Any) -> dict[str, tuple[str, str]]:
         by_name = may(user, "patients.view")
         return {
-            order.pk: (
+            str(order.pk): (
                 order.patient_label if by_name else f"Order {str(order.pk)[:8]}",
                 reverse("orders:detail", args=[order.pk]),
             )

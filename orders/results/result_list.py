@@ -225,6 +225,7 @@ class ResultList(ListPage):
     template = "results/list.html"
     subject = "result"
     nouns = ("result", "results")
+    patient_column = "user_id"
     needs = ("results.view",)
     columns = COLUMNS
     row_macros = "results/result_rows.html"

@@ -104,6 +104,7 @@ class UnmatchedList(ListPage):
     template = "unmatched/list.html"
     subject = "unmatched result"
     nouns = ("result", "results")
+    patient_column = "resolved_user_id"
     needs = ("orders.view", "patients.view")
     columns = COLUMNS
     row_macros = "unmatched/unmatched_rows.html"
@@ -146,9 +147,6 @@ class UnmatchedList(ListPage):
         results = {row.pk: row.resolved_user_id for row in rows}
         suggested = Candidate.objects.filter(result__in=list(results))
         return {*suggested.values_list("user_id", flat=True), *results.values()}
-
-    def patient_id_of(self, row: UnmatchedResult) -> UUID | None:
-        return row.resolved_user_id
 
 
 UNMATCHED_LIST: Final = UnmatchedList()

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from backoffice.accounts.access import ADMINISTRATOR, PERMISSIONS
+from backoffice.pages.lists.registry import all_lists
 from orders.documents.kinds import KINDS
 from tests.access.routes import SEARCHES, Route, all_routes, sample_id
 from tests.access.visits import (
@@ -29,7 +30,8 @@ EXTRA_PERMISSIONS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
 """Routes and methods with views that need more permissions than the route declares, depending on
 the record."""
 OWNER_ONLY: Final = {
-    *("orders:run", "orders:run-strip", "team:open"),
+    *(f"{each.name}:{route}" for each in all_lists() for route in ("run", "run-strip")),
+    "team:open",
     *("documents:job", "documents:job-progress", "documents:job-file"),
 }
 """Shown only to their owner, here the administrator; 404 for others."""

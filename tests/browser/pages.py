@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from backoffice.pages.lists.registry import all_lists
 from tests.browser.office import Office, running_office
-from tests.lists.lists import LISTS
 from tests.outbox.draw_orders import book_visit_at_service, place_order
 from tests.outbox.unmatched_results import create_unmatched_result
 from tests.sync.back_office import BackOffice, running
@@ -61,7 +61,6 @@ SAMPLES: Final[dict[str, str]] = {
 _RESULT_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
 _RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _EXCEPTION: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
-_BULK_RUN: Final = "SELECT id FROM pages_bulkrun ORDER BY id LIMIT 1"
 ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
     ("patients:registering", "command_id"): "SELECT id FROM outbox_commandrecord"
     " WHERE kind = 'patient.create' AND state = 'refused' LIMIT 1",
@@ -75,16 +74,19 @@ ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
     **{
         (f"{each.name}:{route}", "key"): "SELECT id FROM pages_savedview"
         f" WHERE listing = '{each.name}' ORDER BY id LIMIT 1"
-        for each in LISTS
+        for each in all_lists()
         for route in ("view", "view-change")
     },
     ("exceptions:card", "group"): "SELECT 'delivery'",
     ("exceptions:card", "order_id"): _EXCEPTION.format("id"),
     ("mfa_remove_webauthn", "pk"): "SELECT 1",
-    ("orders:run", "key"): _BULK_RUN,
-    ("orders:run-strip", "key"): _BULK_RUN,
-    ("orders:run-stop", "key"): _BULK_RUN,
-    ("orders:run-again", "key"): _BULK_RUN,
+    **{
+        (f"{each.name}:{route}", "key"): "SELECT id FROM pages_bulkrun"
+        f" WHERE listing = '{each.name}' ORDER BY id LIMIT 1"
+        for each in all_lists()
+        if each.bulk_actions
+        for route in ("run", "run-strip", "run-stop", "run-again")
+    },
     ("unmatched:detail", "result_id"): "SELECT id FROM orders_unmatchedresult LIMIT 1",
     ("patients:disconnect", "slug"): "SELECT slug FROM patients_connection ORDER BY id LIMIT 1",
     ("patients:disconnect", "patient_id"): "SELECT user_id FROM patients_connection"

@@ -142,25 +142,26 @@ def _create_unknown_values() -> None:
 
 
 def _create_list_views(by: User) -> None:
-    """Create saved views and a finished bulk run."""
+    """Create saved views, and a finished run of each bulk action."""
     from django.utils import timezone
 
+    from backoffice.pages.lists.registry import all_lists
     from backoffice.pages.models import BulkRun, SavedView
-    from tests.lists.lists import LISTS
 
-    for each in LISTS:
+    for each in all_lists():
         SavedView.objects.create(listing=each.name, name="Made up", owner=by, shared=True)
-    BulkRun.objects.create(
-        listing="orders",
-        verb="note",
-        title="Add a note",
-        asked_by=by,
-        form_id=uuid.uuid4(),
-        state="done",
-        total=2,
-        done=2,
-        finished_at=timezone.now(),
-    )
+        for action in each.bulk_actions:
+            BulkRun.objects.create(
+                listing=each.name,
+                verb=action.name,
+                title="Made up",
+                asked_by=by,
+                form_id=uuid.uuid4(),
+                state="done",
+                total=2,
+                done=2,
+                finished_at=timezone.now(),
+            )
 
 
 def _create_print_job(order: Order, by: User) -> None:

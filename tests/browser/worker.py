@@ -18,6 +18,7 @@ def main() -> None:
     from django.conf import settings
     from django.db import Error, close_old_connections
 
+    from backoffice.operations import tasks as operations
     from labs import tasks as labs
     from orders import tasks as orders
     from patients import tasks as patients
@@ -26,7 +27,7 @@ def main() -> None:
     connection = redis.Redis.from_url(settings.REDIS_URL)
     while True:
         close_old_connections()
-        for task in (orders.deliver, orders.run_bulk_actions, orders.print_documents,
+        for task in (orders.deliver, operations.run_bulk_actions, orders.print_documents,
                      patients.deliver, labs.deliver, webhooks.deliver,
                      orders.look_up, patients.look_up):  # fmt: skip
             try:

@@ -165,7 +165,7 @@ def test_a_worker_that_dies_leaves_the_rest_to_the_next(
     """It dies in the middle of a row: that row, and those after it, are done by the next, once."""
     confirm(client, "note", text="Once each.")
     run = BulkRun.objects.get()
-    done: list[UUID] = []
+    done: list[str] = []
 
     class Dying(type(ORDER_LIST.bulk_actions[2])):  # type: ignore[misc]
         def apply(self, request: Any, row: BulkRow, given: Any) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import uuid
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest
 from django.test import Client
 
 from backoffice.accounts.access import PERMISSIONS, ROLES
@@ -17,9 +19,13 @@ from backoffice.audit.models import AuditEntry
 from backoffice.mirror.models import Drift, UnreadRecord
 from backoffice.operations.run_list import RUN_LIST
 from backoffice.outbox.command_list import COMMAND_LIST
+from backoffice.outbox.forms import CommandForm
 from backoffice.outbox.models import CommandRecord
+from backoffice.pages.lists import bulk
+from backoffice.pages.lists.bulk import BulkAction, RowNotDone
 from backoffice.pages.lists.definition import ListPage
-from backoffice.pages.models import SavedView
+from backoffice.pages.lists.registry import all_lists
+from backoffice.pages.models import BulkRow, SavedView
 from backoffice.sync.models import SyncRun
 from labs.models import Report
 from labs.reports.report_list import REPORT_LIST
@@ -29,7 +35,6 @@ from patients.models import Patient
 from patients.patient_list import PATIENTS
 from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import NOW, envelope, order, patient, report, staff, uid, unmatched_result
-from tests.lists.lists import LISTS
 from tests.webhooks.events import event
 from webhooks.event_list import EVENT_LIST
 
@@ -38,11 +43,11 @@ pytestmark = pytest.mark.django_db
 NOBODY: Any = AnonymousUser()
 SORTS: Final = [
     (each, sort, direction)
-    for each in LISTS
+    for each in all_lists()
     for sort in each.filter_set.form_class().SORTS
     for direction in ("asc", "desc")
 ]
-every_list = pytest.mark.parametrize("list_page", LISTS, ids=lambda each: each.name)
+every_list = pytest.mark.parametrize("list_page", all_lists(), ids=lambda each: each.name)
 ROWS: Final = 60
 SIZE: Final = 25
 
@@ -266,6 +271,40 @@ def test_unknown_filter_is_named_and_bad_one_refused(
     page = answer.content.decode()
     assert answer.status_code == 400
     assert "This list cannot be sorted by that." in page and ">Clear</a>" in page
+
+
+class LeaveOrMark(BulkAction):
+    name = "mark"
+    label = "Mark"
+    needs = ()
+
+    def apply(self, request: HttpRequest, row: BulkRow, given: Any) -> None:
+        if row.key == given["left"]:
+            raise RowNotDone("It is not of this kind.")
+
+    def parameters(self, form: CommandForm) -> dict[str, Any]:
+        return {"left": form.data["left"]}
+
+
+@every_list
+def test_bulk_action_works_on_rows_of_any_list(rows: None, list_page: ListPage) -> None:
+    """Whatever the primary key of its rows, or of a page with related values."""
+    bulk_list = type("BulkList", (type(list_page),), {"bulk_actions": (LeaveOrMark(),)})()
+    request = HttpRequest()
+    request.user = staff("administrator")
+    some = bulk_list.visible_rows(request.user)
+    chosen = [str(row.pk) for row in some[:5]]
+    form = CommandForm({"form_id": str(uuid.uuid4()), "left": chosen[2]})
+    assert form.is_valid()
+    run = bulk.start_run(
+        request, bulk_list, LeaveOrMark(), some.filter(pk__in=chosen), form, query={}
+    )
+    assert run is not None and run.total == 5
+    while bulk.process_runs([bulk_list]):
+        pass
+    states = dict(BulkRow.objects.filter(run=run.pk).values_list("key", "state"))
+    assert states == {key: "failed" if key == chosen[2] else "done" for key in chosen}
+    assert bulk_list.labels_and_urls(chosen, request.user).keys() == set(chosen)
 
 
 @every_list

@@ -9,8 +9,8 @@ from django.template import Context, Template, engines
 
 from backoffice.pages.jinja import cell_macros, url
 from backoffice.pages.lists.definition import ListPage
+from backoffice.pages.lists.registry import all_lists
 from backoffice.pages.macros import render_macro
-from tests.lists.lists import LISTS
 
 ENVIRONMENT = engines["jinja2"].env  # type: ignore[attr-defined]
 
@@ -32,7 +32,7 @@ def test_url_of_page_record_and_other_route() -> None:
     assert url("orders:view", 3) == url("orders:view", key=3)
 
 
-@pytest.mark.parametrize("list_page", LISTS, ids=lambda each: each.name)
+@pytest.mark.parametrize("list_page", all_lists(), ids=lambda each: each.name)
 def test_every_column_has_a_macro(list_page: ListPage) -> None:
     macros = ENVIRONMENT.get_template(list_page.row_macros).module
     assert len(cell_macros(list_page.columns, macros)) == len(list_page.columns)

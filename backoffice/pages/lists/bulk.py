@@ -20,7 +20,7 @@ from uuid import UUID
 
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import IntegrityError, connection, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q, QuerySet, UUIDField, Value
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils import timezone
@@ -181,7 +181,7 @@ def start_run(
         with transaction.atomic(durable=True):
             # Of two simultaneous clicks, the second waits here and then violates the constraint.
             run.save(force_insert=True)
-            run.total = _gather(run, rows, action.max_rows)
+            run.total = _gather(run, list_page, rows, action.max_rows)
             if not run.total:
                 transaction.set_rollback(True)
                 return None
@@ -195,14 +195,17 @@ def start_run(
     return run
 
 
-def _gather(run: BulkRun, rows: QuerySet[Any], most: int) -> int:
+def _gather(run: BulkRun, list_page: ListPage, rows: QuerySet[Any], most: int) -> int:
     """Store the keys of `rows` with one statement. Return their number."""
-    matching = rows.order_by().values_list("pk", "user_id")
+    column = list_page.patient_column
+    patient = F(column) if column else Value(None, UUIDField())
+    matching = rows.order_by().annotate(bulk_patient=patient).values_list("pk", "bulk_patient")
     sql, parameters = matching.query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO pages_bulkrow (run_id, key, patient_id)"
-            f" SELECT %s, found.key, found.patient FROM ({sql}) AS found (key, patient) LIMIT %s",
+            " SELECT %s, found.key::text, found.patient::uuid"
+            f" FROM ({sql}) AS found (key, patient) LIMIT %s",
             [run.pk, *parameters, most + 1],
         )
         count = cursor.rowcount

@@ -105,6 +105,8 @@ class ListPage:
     row_macros: ClassVar[str] = ""
     """The Jinja template with the macros of the columns. `lists/_rows.html` describes them."""
     filter_set: ClassVar[type[ListFilterSet]]
+    patient_column: ClassVar[str] = ""
+    """The column with the patient of a row, for the audit trail. Empty: rows have no patient."""
     presets: ClassVar[Sequence[Preset]] = ()
     bulk_actions: ClassVar[Sequence[BulkAction]] = ()
     bulk_pages: ClassVar[Sequence[BulkPage]] = ()
@@ -171,11 +173,15 @@ class ListPage:
         return [self.patient_id_of(row) for row in rows]
 
     def patient_id_of(self, row: Any) -> UUID | None:
-        raise NotImplementedError
+        """Return the patient whom a row is about, for the audit trail."""
+        return getattr(row, self.patient_column) if self.patient_column else None
 
-    def labels_and_urls(self, keys: Iterable[UUID], user: Any) -> dict[UUID, tuple[str, str]]:
-        """Return labels and URLs of a few records, by key. The user's roles limit the labels."""
-        raise NotImplementedError
+    def labels_and_urls(self, keys: Iterable[object], user: Any) -> dict[str, tuple[str, str]]:
+        """Return labels and URLs of a few records, by their key as text.
+
+        The URL of a record without a page is empty. The user's roles limit the labels.
+        """
+        return {str(row.pk): (str(row), "") for row in self.visible_rows(user).filter(pk__in=keys)}
 
     def url(self, route: str = "list", *args: Any) -> str:
         name = f"{self.name}:{route}"

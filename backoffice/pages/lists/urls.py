@@ -11,12 +11,14 @@ from django.urls import URLPattern, path
 from backoffice.accounts.access import requires
 from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.pages.lists.definition import ListPage
+from backoffice.pages.lists.registry import register
 from backoffice.pages.lists.views import bulk, saved_views
 from backoffice.pages.lists.views import list_page as page_views
 
 
 def list_urls(list_page: ListPage) -> list[URLPattern]:
     """Return the URL of a list and those below it: views, columns, download, bulk actions."""
+    register(list_page)
 
     def route(
         address: str, view: Callable[..., HttpResponseBase], name: str, *needs: str

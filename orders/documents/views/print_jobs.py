@@ -53,7 +53,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     back = request.POST.get("here", "").replace("\x00", "")[:4_000]
     is_submitted = "go" in request.POST
     if is_submitted:
-        keys = selected_keys(request)
+        keys = selected_keys(request, ORDER_LIST)
     else:
         filters, rows = selected_rows(request, ORDER_LIST)
         if filters is None:
@@ -138,7 +138,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
         "labels": _labels(print_job),
         "again": len(printing.retryable_parts(print_job)) if has_ended and print_job.failed else 0,
         "left_out": [
-            (part, KINDS[part.kind].label, *names.get(part.order_id, ("Order", "")))
+            (part, KINDS[part.kind].label, *names.get(str(part.order_id), ("Order", "")))
             for part in left_out
         ],
         "back": f"{ORDER_LIST.url()}?{build_query(print_job.query).urlencode()}",

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import Count as CountOf
+from django.db.models.functions import Cast
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
@@ -34,7 +35,7 @@ from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 MAX_SHOWN: Final = 50
 GONE: Final = "None of these rows is there any more: nothing was done."
-WAKE_TASK: Final = "orders.tasks.run_bulk_actions"
+WAKE_TASK: Final = "backoffice.operations.tasks.run_bulk_actions"
 
 
 @require_POST
@@ -51,7 +52,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         messages.error(request, "These filters cannot be read any more: correct them first.")
         return redirect(f"{list_page.url()}?{back}")
     everything = bool(request.POST.get("everything"))
-    if not everything and not selected_keys(request):
+    if not everything and not selected_keys(request, list_page):
         messages.error(request, f"Tick the {list_page.nouns[1]} first.")
         return redirect(f"{list_page.url()}?{back}")
     matches = MatchDigest.of(rows)
@@ -85,7 +86,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
                 enqueueing.wake_worker(WAKE_TASK, "staff")
                 return redirect(_back(list_page, run))
     review = action.review(rows, user) if total <= action.max_rows else {}
-    keys = [] if everything else selected_keys(request)
+    keys = [] if everything else selected_keys(request, list_page)
     if review.get("shown"):
         review_rows = review["shown"]
         # The page lists these rows one by one. The run takes exactly them, even if the filter
@@ -123,19 +124,17 @@ def run_page(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRes
     run = _run(request, list_page, key)
     failed = BulkRow.objects.filter(run=run.pk, state=BulkRow.State.FAILED)
     page = fetch_page(failed, Sort(("key",)), size=MAX_SHOWN, **page_position(request))
-    labels = list_page.labels_and_urls([row.key for row in page.rows], request.user)
+    keys = [row.key for row in page.rows]
     commands = _commands(run)
     refused = CommandRecord.objects.filter(
         pk__in=_rows_of(run).exclude(command_id=None).values("command_id"),
         state__in=(CommandRecord.State.REFUSED, CommandRecord.State.UNDECIDED),
     ).order_by("requested_at")[:MAX_SHOWN]
-    refused_labels = list_page.labels_and_urls(
-        [UUID(row.subject_id) for row in refused], request.user
-    )
+    labels = list_page.labels_and_urls([*keys, *(row.subject_id for row in refused)], request.user)
     record_list(
         request,
         list_page.subject,
-        [*(row.key for row in page.rows), *(row.subject_id for row in refused)],
+        [*keys, *(row.subject_id for row in refused)],
         [*(row.patient_id for row in page.rows), *(row.patient_id for row in refused)],
     )
     context = {
@@ -144,9 +143,7 @@ def run_page(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRes
         "page": page,
         "failed": [(row, *_label_and_url(labels, row.key)) for row in page.rows],
         "commands": commands,
-        "refused": [
-            (row, *_label_and_url(refused_labels, UUID(row.subject_id))) for row in refused
-        ],
+        "refused": [(row, *_label_and_url(labels, row.subject_id)) for row in refused],
         "back": _back(list_page, run, with_run=False),
         "form_id": uuid.uuid4(),
     }
@@ -181,7 +178,10 @@ def repeat(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRespo
     if run.is_open:
         messages.error(request, "It is still under way.")
         return redirect(list_page.url("run", key))
-    rows = list_page.visible_rows(user).filter(pk__in=left.values("key"))
+    rows = list_page.visible_rows(user)
+    key: Any = rows.model._meta.pk
+    keys = left.annotate(row=Cast("key", getattr(key, "target_field", key)))
+    rows = rows.filter(pk__in=keys.values("row"))
     # The form of the first run was valid. The new run takes its values from that run.
     form = CommandForm(request.POST)
     if not form.is_valid():
@@ -246,8 +246,8 @@ def _commands(run: BulkRun) -> list[tuple[str, int]]:
     return sorted(states.annotate(number=CountOf("pk")).order_by("state"))
 
 
-def _label_and_url(labels: dict[UUID, tuple[str, str]], key: UUID) -> tuple[str, str]:
-    return labels.get(key, (str(key)[:8], ""))
+def _label_and_url(labels: dict[str, tuple[str, str]], key: str) -> tuple[str, str]:
+    return labels.get(key, (key[:8], ""))
 
 
 def _back(list_page: ListPage, run: BulkRun, with_run: bool = True) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import BadRequest
+from django.core.exceptions import BadRequest, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -175,13 +174,15 @@ def selected_rows(request: HttpRequest, list_page: ListPage) -> tuple[ListFilter
         return None, filters.queryset.none()
     if request.POST.get("everything"):
         return filters, filters.qs
-    return filters, filters.queryset.filter(pk__in=selected_keys(request))
+    return filters, filters.queryset.filter(pk__in=selected_keys(request, list_page))
 
 
-def selected_keys(request: HttpRequest) -> list[UUID]:
+def selected_keys(request: HttpRequest, list_page: ListPage) -> list[Any]:
+    """Return the primary keys of the checked rows. Raise BadRequest for one that cannot be."""
+    field = list_page.visible_rows(staff_user(request)).model._meta.pk
     try:
-        return [UUID(key) for key in request.POST.getlist("key")[:200]]
-    except ValueError as error:
+        return [field.clean(key, None) for key in request.POST.getlist("key")[:200]]
+    except ValidationError as error:
         raise BadRequest("That is no row of this list.") from error
 
 
