@@ -4,7 +4,7 @@ from django.urls import path
 
 from backoffice.pages.lists.urls import list_urls
 from orders.booking import views as booking
-from orders.order_list.definition import ORDER_LIST
+from orders.order_list.order_list import ORDER_LIST
 from orders.placing.views import new_order as placing
 from orders.placing.views import refused_orders, sheet_import
 from orders.views import changes, detail

@@ -151,4 +151,4 @@ class PatientList(ListPage):
         return [SORT_NOTICES[key]] if key in SORT_NOTICES else []
 
 
-PATIENTS: Final = PatientList()
+PATIENT_LIST: Final = PatientList()

@@ -3,13 +3,13 @@
 from django.urls import path
 
 from backoffice.pages.lists.urls import list_urls
-from patients.patient_list import PATIENTS
+from patients.patient_list import PATIENT_LIST
 from patients.views import connections, duplicates, payors, records, registration
 
 app_name = "patients"
 
 urlpatterns = [
-    *list_urls(PATIENTS),
+    *list_urls(PATIENT_LIST),
     path("register/", registration.register, name="register"),
     path("register/<uuid:command_id>/", registration.registering, name="registering"),
     path("duplicates/", duplicates.duplicates, name="duplicates"),

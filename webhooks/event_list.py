@@ -175,7 +175,7 @@ class EventList(ListPage):
         """Return the tabs with their counts, and the state of the deliveries."""
         counts = event_log.state_counts()
         return {
-            "tab": filters.tab,
+            "tab": filters.form.tab,
             "tabs": _tabs(filters, counts),
             "any_events": bool(filters.received_types),
             "oldest": event_log.oldest_waiting(),
@@ -190,7 +190,7 @@ def _tabs(filters: Any, counts: dict[str, Count]) -> list[Tab]:
     tabs: list[Tab] = []
     for name, (label, states) in TABS.items():
         count = counts[states[0]] if states else None
-        is_current = name == filters.tab
+        is_current = name == filters.form.tab
         if count and not count.value and name not in ("failed", "done") and not is_current:
             continue
         term = vocabulary.term("event.state", states[0]) if states else None

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
-from django import forms
 from django.db.models import QuerySet
 from django_filters import CharFilter, ChoiceFilter
 
@@ -16,6 +15,7 @@ from backoffice.pages.lists.filters import (
     DaysFilter,
     DeferredChoiceFilter,
     ListFilterSet,
+    TabFilter,
     TimestampFilter,
     UUIDFilter,
 )
@@ -52,7 +52,7 @@ def event_type_choices(event_types: Sequence[str]) -> list[tuple[str, str]]:
 class EventListForm(FilterForm):
     SORTS: ClassVar = {"received": ("id",)}
     DESCENDING_FIRST = frozenset({"received"})
-    TAB_FIELDS = frozenset({"show"})
+    TAB_FIELD = "show"
     FILTERS: ClassVar = (
         FilterGroup("Type", ("type",), always_shown=True),
         FilterGroup("Received", ("day", "since", "until"), always_shown=True, shows_zone=True),
@@ -60,16 +60,11 @@ class EventListForm(FilterForm):
         FilterGroup("Another body", ("conflict",)),
     )
 
-    def clean_show(self) -> str:
-        """Return the tab; that of all events for an unknown one."""
-        name: str = self.cleaned_data["show"]
-        return name if name in TABS else ""
-
 
 class EventFilterSet(ListFilterSet):
     queryset: EventQuerySet
 
-    show = CharFilter("state", max_length=20, widget=forms.HiddenInput, method="filter_tab")
+    show = TabFilter({key: label for key, (label, _) in TABS.items()})
     type = DeferredChoiceFilter("event_type", label="Type", method="filter_types")
     day = DaysFilter("received_at", label="Day")
     since = TimestampFilter("received_at", "gte", label="Received from")
@@ -105,10 +100,6 @@ class EventFilterSet(ListFilterSet):
     @cached_property
     def received_types(self) -> list[str]:
         return event_log.received_types()
-
-    @property
-    def tab(self) -> str:
-        return self.form.cleaned_data.get("show") or ""
 
     def filter_tab(self, events: EventQuerySet, name: str, tab: str) -> EventQuerySet:
         return events.filter(state__in=TABS[tab][1])
@@ -161,10 +152,11 @@ class EventFilterSet(ListFilterSet):
     def is_long_list_of_types(self) -> bool:
         """Return whether valid filters have several types, and none that few events match."""
         has_others = not self.form.active_filter_names() <= TYPE_AND_TIME
-        is_long = self.tab in LONG_TABS and not has_others
+        is_long = self.form.tab in LONG_TABS and not has_others
         return is_long and bool(self.form.cleaned_data["type"]) and len(self.types) > 1
 
     def of_any_type(self) -> EventQuerySet:
         """Return the events of any type and id in a list for which `is_long_list_of_types`."""
         events = self.queryset.received_between(*self.received)
-        return self.filter_tab(events, "state", self.tab) if self.tab else events
+        tab = self.form.tab
+        return self.filter_tab(events, "show", tab) if tab else events

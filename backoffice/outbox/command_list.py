@@ -118,7 +118,7 @@ class CommandList(ListPage):
         return CommandRecord.objects.select_related("requested_by").defer(*NOT_SHOWN)
 
     def page_context(self, filters: ListFilterSet) -> dict[str, Any]:
-        current = filters.form.cleaned_data.get("show")
+        current = filters.form.tab
         tabs = [
             Tab(label, address_with(filters.data, show=key), key == current)
             for key, label in TABS.items()

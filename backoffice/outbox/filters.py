@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from django.db.models import QuerySet
-from django_filters import CharFilter, ChoiceFilter
+from django_filters import CharFilter
 
 from backoffice.accounts.staff_queries import staff_choices
 from backoffice.outbox.models import CommandRecord
@@ -13,6 +13,7 @@ from backoffice.pages.lists.filters import (
     DaysFilter,
     ListFilterSet,
     PersonFilter,
+    TabFilter,
     TimestampFilter,
     UUIDFilter,
     VocabularyFilter,
@@ -41,7 +42,7 @@ class CommandListForm(FilterForm):
         "kind": ("kind", "requested_at", "id"),
     }
     DESCENDING_FIRST = frozenset({"requested_at"})
-    TAB_FIELDS = frozenset({"show"})
+    TAB_FIELD = "show"
     FILTERS: ClassVar = (
         FilterGroup("Status", ("state",), always_shown=True),
         FilterGroup("Kind", ("kind",), always_shown=True),
@@ -52,7 +53,7 @@ class CommandListForm(FilterForm):
 
 
 class CommandFilterSet(ListFilterSet):
-    show = ChoiceFilter(choices=list(TABS.items()), empty_label=None, method="filter_tab")
+    show = TabFilter(TABS)
     state = VocabularyFilter("command.state", "state", label="Status")
     kind = VocabularyFilter("command.kind", "kind", label="Kind")
     person = PersonFilter("requested_by", label="By", read=staff_choices)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from django import forms
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django_filters import ChoiceFilter
 
 from backoffice.accounts.models import User
 from backoffice.pages.lists.filters import (
     DaysFilter,
     ListFilterSet,
     PersonFilter,
+    TabFilter,
     TimestampFilter,
     UUIDFilter,
     VocabularyFilter,
@@ -51,7 +50,7 @@ class ReportListForm(FilterForm):
         "accepted_at": ("accepted_at", "id"),
     }
     DESCENDING_FIRST = frozenset({"uploaded_at", "accepted_at"})
-    TAB_FIELDS = frozenset({"show"})
+    TAB_FIELD, ALL_ROWS_TAB = "show", ALL
     FILTERS: ClassVar = (
         FilterGroup("Status", ("state",), always_shown=True),
         FilterGroup("Uploaded", ("uploaded", "since", "until"), always_shown=True, shows_zone=True),
@@ -59,20 +58,11 @@ class ReportListForm(FilterForm):
         FilterGroup("Patient", ("user_id",)),
     )
 
-    def clean(self) -> None:
-        """Open the tab of all reports for one patient, else that of reports to review."""
-        super().clean()
-        default = ALL if self.cleaned_data.get("user_id") else TO_REVIEW
-        self.cleaned_data["show"] = self.cleaned_data.get("show") or default
-
     @property
     def tab(self) -> str:
-        """The open tab."""
-        tab: str = self.cleaned_data["show"]
-        return tab
-
-    def has_tab(self) -> bool:
-        return self.tab != ALL
+        """The open tab. For one patient all reports are shown, else those to review."""
+        default = ALL if self.cleaned_data.get("user_id") else TO_REVIEW
+        return super().tab or default
 
     @property
     def sort(self) -> tuple[str, str]:
@@ -85,11 +75,7 @@ class ReportListForm(FilterForm):
 
 
 class ReportFilterSet(ListFilterSet):
-    show = ChoiceFilter(
-        choices=[(key, label) for key, (label, _) in TABS.items()],
-        widget=forms.HiddenInput,
-        method="filter_tab",
-    )
+    show = TabFilter({key: label for key, (label, _) in TABS.items()})
     state = VocabularyFilter("report.state", "state", label="Status")
     uploaded = DaysFilter("uploaded_at", label="Day")
     since = TimestampFilter("uploaded_at", "gte", label="From")

@@ -154,7 +154,7 @@ class ReportList(ListPage):
         counts: dict[str, Count] = {}
         if form.is_valid():
             counts[TO_REVIEW] = capped_count(filters.rows_of_all_tabs().filter(WAITING_FOR_STAFF))
-        current = form.cleaned_data["show"]
+        current = form.tab
         tabs = [
             Tab(label, address_with(filters.data, show=key), key == current, counts.get(key))
             for key, (label, _) in TABS.items()

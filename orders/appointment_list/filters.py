@@ -18,6 +18,7 @@ from backoffice.core.distinct_values import distinct_values
 from backoffice.pages.lists.filters import (
     DeferredChoiceFilter,
     ListFilterSet,
+    TabFilter,
     UUIDFilter,
     VocabularyFilter,
 )
@@ -89,22 +90,18 @@ class AppointmentFilterForm(FilterForm):
 
 class AppointmentListForm(AppointmentFilterForm):
     SORTS: ClassVar = {"time": ("draw_day", "start_at", "id")}
-    TAB_FIELDS = frozenset({"show"})
+    TAB_FIELD, DEFAULT_TAB = "show", "upcoming"
     FILTERS: ClassVar[Sequence[FilterGroup]] = (
         *AppointmentFilterForm.FILTERS,
         FilterGroup("Day of visit", ("start_date", "end_date"), always_shown=True),
         FilterGroup("Patient ID", ("user_id",)),
     )
 
-    def clean_show(self) -> str:
-        show: str = self.cleaned_data["show"]
-        return show if show in TABS else "upcoming"
-
     @property
     def sort(self) -> tuple[str, str]:
         """The active sort. The nearest visit is first, so past visits are in descending order."""
         key, direction = super().sort
-        if self.cleaned_data.get("show") == "past":
+        if self.tab == "past":
             direction = self.cleaned_data.get("order_direction") or "desc"
         return key, direction
 
@@ -114,22 +111,18 @@ class AppointmentListForm(AppointmentFilterForm):
         A requested visit has no time, so the one without changes for the longest is first.
         """
         sort = super().keyset()
-        if self.cleaned_data.get("show") == "requested":
+        if self.tab == "requested":
             return replace(sort, columns=("as_of", "id"))
         return sort
 
 
 class UnbookedOrderListForm(FilterForm):
     SORTS: ClassVar = {"ordered": ("created_at", "id")}
-    TAB_FIELDS = frozenset({"show"})
+    TAB_FIELD, DEFAULT_TAB = "show", "book"
     FILTERS: ClassVar = (
         FilterGroup("Type", ("type",), always_shown=True),
         FilterGroup("Assigned to", ("mine",), always_shown=True),
     )
-
-    def clean_show(self) -> str:
-        show: str = self.cleaned_data["show"]
-        return show if show in UNBOOKED_TABS else "book"
 
 
 class AssignedToMeFilterSet(ListFilterSet):
@@ -189,7 +182,7 @@ class AppointmentFilterSet(AssignedToMeFilterSet):
 class AppointmentListFilterSet(AppointmentFilterSet):
     """The filters of the list of visits. Days are calendar days in the zone of the draw."""
 
-    show = CharFilter(max_length=20, widget=forms.HiddenInput, method="filter_tab")
+    show = TabFilter(TABS)
     start_date = DayFilter("draw_day", "gte", label="From")
     end_date = DayFilter(
         "draw_day", "lte", label="Until", help_text="The whole day, by the calendar of the draw."
@@ -213,7 +206,7 @@ class AppointmentListFilterSet(AppointmentFilterSet):
 class UnbookedOrderFilterSet(AssignedToMeFilterSet):
     """The filters of orders without a visit."""
 
-    show = CharFilter(max_length=20, widget=forms.HiddenInput, method="filter_tab")
+    show = TabFilter(UNBOOKED_TABS)
     type = VocabularyFilter("appointment.type", "method", label="Type", method="filter_type")
 
     class Meta:

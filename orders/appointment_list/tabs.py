@@ -35,7 +35,7 @@ def appointment_tabs(filters: ListFilterSet) -> list[Tab]:
     )
     names = [name for name in ALL_TABS if name in TABS or may(filters.user, "orders.view")]
     filters_by_tab = {name: visits if name in TABS else orders for name in names}
-    current = filters.form.cleaned_data.get("show")
+    current = filters.form.tab
     counted = [name for name in names if name != current] if filters.is_valid() else []
     numbers = capped_counts(*(_rows_of_tab(filters_by_tab[name], name) for name in counted))
     counts = dict(zip(counted, numbers, strict=True))

@@ -124,7 +124,7 @@ class UnbookedOrderList(ListPage):
         values = filters.form.cleaned_data
         return {
             "tabs": appointment_tabs(filters),
-            "tab": values.get("show"),
+            "tab": filters.form.tab,
             "is_walk_in": values.get("type") == [CENTER],
         }
 

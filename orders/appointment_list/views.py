@@ -8,19 +8,16 @@ from typing import Any, Final
 
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from backoffice.accounts.access import may, requires, staff_user
+from backoffice.accounts.access import requires, staff_user
 from backoffice.audit.recording import record_entry, record_list
 from backoffice.pages.lists.fields import response_status
-from backoffice.pages.lists.views import list_page
 from backoffice.pages.paging.counts import capped_counts
 from backoffice.pages.query_strings import address_with
-from orders.appointment_list.definition import APPOINTMENT_LIST
 from orders.appointment_list.filters import AppointmentFilterSet, DayField
-from orders.appointment_list.queries import UNBOOKED_TABS
 from orders.appointment_list.rows import (
     DEFERRED_ON_DAY_PAGES,
     AppointmentRow,
@@ -30,7 +27,6 @@ from orders.appointment_list.rows import (
     week_appointments,
     week_days,
 )
-from orders.appointment_list.unbooked_list import UNBOOKED_LIST
 from orders.models import Appointment
 
 MAX_PER_DAY: Final = 40
@@ -38,14 +34,6 @@ MAX_PER_DAY: Final = 40
 MAX_BY_SITE: Final = 500
 """Most visits on the page of one day by site. Staff filter longer days by provider."""
 MAX_ON_SHEET: Final = 1_000
-
-
-@requires("appointments.view")
-def appointments(request: HttpRequest) -> HttpResponse:
-    """Show the list of visits, or redirect to that of orders, whose tabs had this address."""
-    if request.GET.get("show") in UNBOOKED_TABS and may(request.user, *UNBOOKED_LIST.needs):
-        return redirect(f"{UNBOOKED_LIST.url()}?{request.GET.urlencode()}")
-    return list_page.show(request, list_page=APPOINTMENT_LIST)
 
 
 @requires("appointments.view")
@@ -150,7 +138,7 @@ def _render(
         "zone": timezone.get_current_timezone_name().replace("_", " "),
         "view": page,
         "is_filtered": form.is_filtered(),
-        "chips": form.active_filters(request.GET),
+        "active_filters": form.active_filters(request.GET),
         "clear_url": address_with(request.GET, **dict.fromkeys(form.filter_names())),
     }
     return render(

@@ -39,7 +39,7 @@ class ExceptionListForm(FilterForm):
     SORTS = queue.SORTS
     DESCENDING_FIRST = frozenset({"ordered"})
     PRIVATE_SORTS = frozenset({"patient"})
-    TAB_FIELDS = frozenset({"group"})
+    TAB_FIELD = "group"
     FILTERS: ClassVar = (
         FilterGroup("Assigned to", ("assigned",), always_shown=True),
         FilterGroup("Method", ("method",), always_shown=True),

@@ -15,7 +15,7 @@ from django_filters import CharFilter, ChoiceFilter, Filter
 
 from backoffice.core import vocabulary
 from backoffice.core.encryption.url_tokens import PersonalParameters
-from backoffice.pages.lists.filters import DaysFilter, VocabularyFilter
+from backoffice.pages.lists.filters import DaysFilter, TabFilter, VocabularyFilter
 from backoffice.pages.lists.forms import FilterGroup
 from orders.filters import (
     YES_NO,
@@ -81,7 +81,7 @@ class OrderListForm(OrderFilterForm):
     WORDS = PersonalParameters(
         "orders", frozenset({"search_input", "patient_name", "shipping_recipient_name"})
     )
-    TAB_FIELDS = frozenset({"bucket"})
+    TAB_FIELD = "bucket"
     FILTERS: ClassVar = (
         FilterGroup("Status", ("status",), always_shown=True),
         FilterGroup("Method", ("order_type",), always_shown=True),
@@ -139,7 +139,7 @@ class TypedNameFilter(CharFilter):
 class OrderListFilterSet(OrderFilterSet):
     """The filters of the list of orders."""
 
-    bucket = CharFilter(max_length=20, widget=forms.HiddenInput)
+    bucket = TabFilter(vocabulary.BUCKETS, "bucket")
     search_input = TypedNameFilter(max_length=100, label="Search")
     status = VocabularyFilter("order.low_level_status", "low_level_status", label="Status")
     ordered = DaysFilter("created_at", short="ordered", label="Ordered")

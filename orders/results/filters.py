@@ -14,6 +14,7 @@ from backoffice.pages.lists.filters import (
     DeferredChoiceFilter,
     ListFilterSet,
     PersonFilter,
+    TabFilter,
     TimestampFilter,
     UUIDFilter,
 )
@@ -78,7 +79,7 @@ class ResultFilterSet(ListFilterSet):
 class ResultListForm(FilterForm):
     SORTS: ClassVar = {"received": ("since", "order_id"), "urgency": tuple(QUEUE_SORT.columns)}
     DESCENDING_FIRST = frozenset({"received"})
-    TAB_FIELDS = frozenset({"state"})
+    TAB_FIELD = "state"
     FILTERS: ClassVar = (
         FilterGroup("Urgency", ("place",), always_shown=True),
         FilterGroup("Lab", ("lab",), always_shown=True),
@@ -98,7 +99,7 @@ class ResultListForm(FilterForm):
 class ResultListFilterSet(ResultFilterSet):
     """The filters of the list of all results."""
 
-    state = ChoiceFilter(choices=list(STATE_LABELS.items()), method="filter_state")
+    state = TabFilter(STATE_LABELS)
     lab = DeferredChoiceFilter("lab_slug", label="Lab")
     received = DaysFilter("since", short="received", label="Received")
     start_date = TimestampFilter("since", "gte", label="Received from")
@@ -110,8 +111,8 @@ class ResultListFilterSet(ResultFilterSet):
     class Meta:
         form = ResultListForm
 
-    def filter_state(self, reviews: QuerySet[Review], name: str, state: str) -> QuerySet[Review]:
-        return reviews.filter(STATES[state])
+    def filter_tab(self, reviews: QuerySet[Review], name: str, tab: str) -> QuerySet[Review]:
+        return reviews.filter(STATES[tab])
 
     @cached_property
     def queue_counts(self) -> tuple[int, int]:

@@ -276,7 +276,7 @@ class ResultList(ListPage):
             "seen": Count(seen),
             "critical": capped_count(open_criticals()),
         }
-        current = filters.form.cleaned_data.get("state") or ""
+        current = filters.form.tab
         tabs = [
             Tab(label, address_with(filters.data, state=key), key == current, counts.get(key))
             for key, label in (("", "All"), *STATE_LABELS.items())

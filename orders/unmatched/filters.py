@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from django import forms
 from django.db.models import QuerySet
 from django_filters import ChoiceFilter
 
@@ -13,6 +12,7 @@ from backoffice.pages.lists.filters import (
     DaysFilter,
     DeferredChoiceFilter,
     ListFilterSet,
+    TabFilter,
     TimestampFilter,
     VocabularyFilter,
 )
@@ -44,26 +44,13 @@ class UnmatchedListForm(FilterForm):
     PRIVATE_SORTS = frozenset({"name"})
     DESCENDING_FIRST = frozenset({"reviewed_at"})
     NEEDS: ClassVar = {"interpretation": "results.view"}
-    TAB_FIELDS = frozenset({"show"})
+    TAB_FIELD, DEFAULT_TAB, ALL_ROWS_TAB = "show", PENDING, PENDING
     FILTERS: ClassVar = (
         FilterGroup("Lab", ("lab",), always_shown=True),
         FilterGroup("Why", ("decision_code",), always_shown=True),
         FilterGroup("Received", ("received", "since", "until"), always_shown=True, shows_zone=True),
         FilterGroup("Result", ("interpretation",), always_shown=True),
     )
-
-    def clean(self) -> None:
-        super().clean()
-        self.cleaned_data["show"] = self.cleaned_data.get("show") or PENDING
-
-    @property
-    def tab(self) -> str:
-        """The open tab."""
-        tab: str = self.cleaned_data["show"]
-        return tab
-
-    def has_tab(self) -> bool:
-        return self.tab != PENDING
 
     @property
     def sort(self) -> tuple[str, str]:
@@ -90,11 +77,7 @@ class UnmatchedListForm(FilterForm):
 
 
 class UnmatchedFilterSet(ListFilterSet):
-    show = ChoiceFilter(
-        choices=[(key, label) for key, (label, _) in TABS.items()],
-        widget=forms.HiddenInput,
-        method="filter_tab",
-    )
+    show = TabFilter({key: label for key, (label, _) in TABS.items()})
     lab = DeferredChoiceFilter("lab_slug", label="Lab", read=Lab.choices)
     decision_code = VocabularyFilter("unmatched.decision", "decision_code", label="Why")
     received = DaysFilter("created_at", label="Day")

@@ -135,7 +135,7 @@ class UnmatchedList(ListPage):
         if form.is_valid():
             rows = filters.rows_of_all_tabs()
             counts = capped_counts(*(rows.filter(status__in=one) for _, one in TABS.values()))
-        current = form.cleaned_data["show"]
+        current = form.tab
         tabs = [
             Tab(label, address_with(filters.data, show=key), key == current, count)
             for (key, (label, _)), count in zip(TABS.items(), counts, strict=True)

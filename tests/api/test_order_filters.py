@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.test import Client
 
 from orders.models import Order
-from orders.order_list.definition import ORDER_LIST
+from orders.order_list.order_list import ORDER_LIST
 from tests.api.rows import NOW, order, staff, token_for
 
 pytestmark = pytest.mark.django_db

@@ -18,7 +18,7 @@ from django.http import QueryDict
 from backoffice.accounts.models import User
 from backoffice.core import vocabulary
 from backoffice.pages.lists.forms import SIZES, SORTING, FilterForm
-from orders.order_list.definition import ORDER_LIST
+from orders.order_list.order_list import ORDER_LIST
 
 MAX_VALUES: Final = 3
 """The most values of one filter that are combined with other filters.
@@ -45,7 +45,7 @@ def form_of(user: User) -> FilterForm:
 def values(form: FilterForm, text_values: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return the values of each filter parameter: its choices, or its entry in `text_values`."""
     values_by_name = {"bucket": list(vocabulary.BUCKETS)}
-    for name in (*form.TAB_FIELDS, *form.filter_names()):
+    for name in (form.TAB_FIELD, *form.filter_names()):
         field = form.fields[name]
         if isinstance(field, forms.ChoiceField):
             choices: Iterable[Any] = field.choices  # type: ignore[assignment]

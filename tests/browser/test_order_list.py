@@ -310,7 +310,7 @@ import uuid, django
 django.setup()
 from backoffice.pages.lists import bulk
 from backoffice.pages.models import BulkRun
-from orders.order_list.definition import ORDER_LIST
+from orders.order_list.order_list import ORDER_LIST
 token = uuid.uuid4()
 run = BulkRun.objects.get(state="stopped")
 BulkRun.objects.filter(pk=run.pk).update(

@@ -21,7 +21,7 @@ from backoffice.pages.models import BulkRow, BulkRun
 from backoffice.team.actions import release
 from backoffice.team.models import Assignment, Note
 from orders.models import Order
-from orders.order_list.definition import ORDER_LIST
+from orders.order_list.order_list import ORDER_LIST
 from tests.api.rows import order, staff, uid
 
 pytestmark = pytest.mark.django_db

@@ -30,9 +30,9 @@ from backoffice.sync.models import SyncRun
 from labs.models import Report
 from labs.reports.report_list import REPORT_LIST
 from orders.models import Appointment, Order, Review, UnmatchedResult
-from orders.order_list.definition import ORDER_LIST
+from orders.order_list.order_list import ORDER_LIST
 from patients.models import Patient
-from patients.patient_list import PATIENTS
+from patients.patient_list import PATIENT_LIST
 from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import NOW, envelope, order, patient, report, staff, uid, unmatched_result
 from tests.webhooks.events import event
@@ -318,7 +318,7 @@ def test_page_has_search_box_of_top_bar_and_keyboard_rows(
 
 @pytest.mark.parametrize(
     "list_page",
-    [EVENT_LIST, ORDER_LIST, PATIENTS, REPORT_LIST, COMMAND_LIST, RUN_LIST],
+    [EVENT_LIST, ORDER_LIST, PATIENT_LIST, REPORT_LIST, COMMAND_LIST, RUN_LIST],
     ids=lambda each: each.name,
 )
 def test_list_without_rows_says_what_comes(reader: Client, list_page: ListPage) -> None:

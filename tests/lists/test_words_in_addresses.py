@@ -97,7 +97,7 @@ def test_the_next_page_is_of_the_same_people(client: Client, ana: User) -> None:
     assert names.count(f"{NAME} Testperson") == 10
 
 
-def test_a_filter_is_dropped_by_its_chip(client: Client, ana: User) -> None:
+def test_link_of_active_filter_removes_it(client: Client, ana: User) -> None:
     given = {"patient_name": NAME, "status": "delivered_to_lab"}
     page = client.get(posted(client, "/orders/", given)).content.decode()
     drop = r'class="drop" href="([^"]*)"[^>]*>.*?<span class="sr">Remove ([^<]*)</span>'

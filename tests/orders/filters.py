@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from backoffice.accounts.models import User
-from orders.order_list.definition import ORDER_LIST
 from orders.order_list.filters import OrderListFilterSet
+from orders.order_list.order_list import ORDER_LIST
 from tests.api.rows import staff
 
 

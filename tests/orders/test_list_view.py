@@ -329,7 +329,7 @@ def test_tabs_show_bucket_counts(client: Client, many: None) -> None:
 
 def test_chips_show_active_filters_with_a_link_to_remove_them(client: Client, many: None) -> None:
     page = client.get(ADDRESS, {"status": ["lost", "ordered"], "order_type": "testkit"})
-    assert [chip["label"] for chip in page.context["chips"]] == [
+    assert [each["label"] for each in page.context["active_filters"]] == [
         "Status: Lost",
         "Status: Order received",
         "Method: Test kit",

@@ -11,8 +11,8 @@ import time_machine
 from backoffice.pages.paging.counts import COUNT_CAP
 from backoffice.pages.paging.pages import Page, PagePosition
 from orders.models import Order
-from orders.order_list.definition import ORDER_LIST
 from orders.order_list.filters import SORTS, OrderListFilterSet
+from orders.order_list.order_list import ORDER_LIST
 from tests.api.rows import order
 from tests.orders.filters import order_filters
 

@@ -15,8 +15,8 @@ from django.db import connection
 from backoffice.pages.paging.pages import Page, PagePosition
 from orders.models import Order
 from orders.models.name import COLUMN_CONDITIONS, name_condition
-from orders.order_list.definition import ORDER_LIST
 from orders.order_list.filters import OrderListFilterSet
+from orders.order_list.order_list import ORDER_LIST
 from patients.search_text import required_prefixes
 from tests.api.rows import NOW, order
 from tests.orders.filters import order_filters

@@ -96,7 +96,6 @@ def many(admin: User) -> None:
         ({"show": "skipped"}, [4]),
         ({"show": "foreign"}, [8]),
         ({"show": "done"}, [3, 2, 1]),
-        ({"show": "nonsense"}, [8, 7, 6, 5, 4, 3, 2, 1]),
         ({"type": "labtest.order"}, [8, 7, 6, 5, 1]),
         ({"type": "labtest.order."}, [8, 7, 6, 5, 1]),
         ({"type": "labtest"}, [8, 7, 6, 5, 2, 1]),
@@ -127,6 +126,7 @@ def test_filters_combine(
 @pytest.mark.parametrize(
     "query",
     [
+        {"show": "nonsense"},
         {"user_id": "42"},
         {"type": "x" * 121},
         {"type": "a\x00"},

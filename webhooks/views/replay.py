@@ -92,7 +92,7 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
         "fails": sum(trial.preview.failed for trial in trials),
         "aside": sum(trial.preview.set_aside for trial in trials),
         "values": values,
-        "chips": _chips(form) if valid else [],
+        "active_filters": _active_filters(form) if valid else [],
     }
     return render(request, "webhooks/replay.html", context, status=200 if valid else 400)
 
@@ -102,7 +102,9 @@ def _replay_chosen(
 ) -> HttpResponse:
     limits = [f"up to number {form.cleaned_data['through']}"]
     limits += [
-        f"{chip['name']} {chip['value']}" for chip in _chips(form) if chip["name"] != "state"
+        f"{chip['name']} {chip['value']}"
+        for chip in _active_filters(form)
+        if chip["name"] != "state"
     ]
     of = f"{STATES[form.chosen_state()]} events {', '.join(limits)}"
     done, more = replay.replay_in_steps(
@@ -132,7 +134,7 @@ def _record_audit(request: HttpRequest, ids: list[int], count: int, reason: str)
     record_entry(request, "change", "event", ids=ids, reason=reason, row_count=count)
 
 
-def _chips(form: ReplayFilters) -> list[dict[str, str]]:
+def _active_filters(form: ReplayFilters) -> list[dict[str, str]]:
     return [
         {
             "name": name,

@@ -215,7 +215,7 @@ class ListContext:
 
     def state_fields(self) -> list[tuple[str, str]]:
         """Return the hidden fields that the filter form needs to keep the state of the page."""
-        fields = [(name, self._parameter(name)) for name in (*self.form.TAB_FIELDS, "order_key",
+        fields = [(name, self._parameter(name)) for name in (self.form.TAB_FIELD, "order_key",
                 "order_direction", "size")]  # fmt: skip
         if self.view is not None:
             fields.append(("view", str(self.view.pk)))
@@ -255,8 +255,8 @@ def url_of_view(list_page: ListPage, view: SavedView) -> str:
 
 
 def _clear_url(list_page: ListPage, form: FilterForm, query: dict[str, str]) -> str:
-    if form.is_valid() and form.is_filtered():
-        query |= {name: form.data[name] for name in form.TAB_FIELDS if form.data.get(name)}
+    if form.is_valid() and form.is_filtered() and (chosen := form.data.get(form.TAB_FIELD)):
+        query[form.TAB_FIELD] = chosen
     return f"{list_page.url()}?{urlencode(query)}" if query else list_page.url()
 
 

@@ -5,7 +5,7 @@ The list page and the JSON API share the classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from functools import cache, cached_property
 from typing import Any
@@ -46,6 +46,23 @@ class ChoicesFilter(django_filters.Filter):
 
     def __init__(self, field_name: str, **kwargs: Any) -> None:
         super().__init__(field_name, "in", **kwargs)
+
+
+class TabFilter(django_filters.ChoiceFilter):
+    """The tab of a list. `tabs`: their labels by key.
+
+    The key is the value of `field_name`; without one, `filter_tab` of the filter set has the
+    condition.
+    """
+
+    def __init__(self, tabs: Mapping[str, str], field_name: str | None = None) -> None:
+        super().__init__(
+            field_name,
+            label="Tab",
+            choices=[(key, label) for key, label in tabs.items() if key],
+            widget=forms.HiddenInput,
+            method=None if field_name else "filter_tab",
+        )
 
 
 class DeferredChoiceFilter(django_filters.Filter):
@@ -146,7 +163,7 @@ class ListFilterSet(django_filters.FilterSet):
 
     def rows_of_all_tabs(self) -> QuerySet[Any]:
         """Return the rows that match the filters other than the tab, to count those of each tab."""
-        names = [name for name in self.filters if name not in self.form.TAB_FIELDS]
+        names = [name for name in self.filters if name != self.form.TAB_FIELD]
         return self._apply(names, self.queryset)
 
     def _apply(self, names: Iterable[str], queryset: QuerySet[Any]) -> QuerySet[Any]:

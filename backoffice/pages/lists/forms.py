@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from django import forms
 from django.forms import BoundField
+from django.forms.renderers import Jinja2
 from django.http import QueryDict
 from django.utils import timezone
 
@@ -41,7 +42,7 @@ class FilterGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class FilterChip:
+class FilterMenu:
     """A filter with its values, as the page shows it."""
 
     label: str
@@ -64,6 +65,9 @@ class FilterChip:
 class FilterForm(forms.Form):
     """Sort and page size of a list as parameters of its URL. A filter set adds its filters."""
 
+    default_renderer = Jinja2()
+    """Each list page renders about twenty fields: by Django's own engine that is a fifth of it."""
+
     order_key = forms.CharField(required=False)
     order_direction = forms.ChoiceField(required=False, choices=[("asc", "asc"), ("desc", "desc")])
     size = forms.IntegerField(required=False, min_value=1, max_value=100)
@@ -84,8 +88,12 @@ class FilterForm(forms.Form):
     WORDS: ClassVar = PersonalParameters("")
     """Fields that take personal text."""
     FILTERS: ClassVar[Sequence[FilterGroup]] = ()
-    TAB_FIELDS: ClassVar[frozenset[str]] = frozenset()
-    """Fields that the page shows as tabs, not as filters."""
+    TAB_FIELD: ClassVar[str] = ""
+    """The field that the page shows as tabs, not as a filter. Empty: the list has no tabs."""
+    DEFAULT_TAB: ClassVar[str] = ""
+    """The tab that opens if none is chosen."""
+    ALL_ROWS_TAB: ClassVar[str] = ""
+    """The tab of all rows."""
 
     def __init__(self, data: Any = None, *, user: Any) -> None:
         self.by_name = may(user, "patients.view")
@@ -117,6 +125,8 @@ class FilterForm(forms.Form):
             self.add_error("order_key", "Your role does not show who a patient is.")
         for first, last in self.DAY_RANGES:
             check_day_order(self, first, last)
+        if self.TAB_FIELD and self.TAB_FIELD not in self.errors:
+            self.cleaned_data[self.TAB_FIELD] = self.tab
 
     def may_open(self, query: Mapping[str, Sequence[str]]) -> bool:
         """Return whether this user may open a saved view with this query.
@@ -145,7 +155,7 @@ class FilterForm(forms.Form):
 
     def filter_names(self) -> list[str]:
         """Return the names of the filter fields, in the order of the groups, without the tabs."""
-        frame = {*SORTING, "size", *self.TAB_FIELDS}
+        frame = {*SORTING, "size", self.TAB_FIELD}
         grouped = [name for group in self.FILTERS for name in group.fields]
         return [name for name in dict.fromkeys([*grouped, *self.fields]) if name not in frame]
 
@@ -156,23 +166,28 @@ class FilterForm(forms.Form):
     def is_filtered(self) -> bool:
         return bool(self.active_filter_names())
 
+    @property
+    def tab(self) -> str:
+        """The open tab."""
+        return self.cleaned_data.get(self.TAB_FIELD) or self.DEFAULT_TAB
+
     def has_tab(self) -> bool:
         """Return whether a tab other than that of all rows is open."""
-        return any(self.cleaned_data.get(name) for name in self.TAB_FIELDS)
+        return self.tab != self.ALL_ROWS_TAB
 
     def is_searched(self) -> bool:
         """Return whether a filter with personal text is active."""
         return any(self.cleaned_data.get(name) for name in self.words.names)
 
     @cached_property
-    def chips(self) -> list[FilterChip]:
+    def menus(self) -> list[FilterMenu]:
         """The filters that this user may use, with their values."""
-        return [chip for one in self.FILTERS if (chip := self._chip(one)) is not None]
+        return [menu for one in self.FILTERS if (menu := self._menu(one)) is not None]
 
     @property
     def more(self) -> bool:
         """Whether some filters are behind `+ Filter`."""
-        return not all(chip.always_shown for chip in self.chips)
+        return not all(menu.always_shown for menu in self.menus)
 
     def active_filters(self, parameters: QueryDict) -> list[dict[str, Any]]:
         """Return each active filter value in words, with its parameter.
@@ -197,13 +212,13 @@ class FilterForm(forms.Form):
             if value
         ]
 
-    def _chip(self, one: FilterGroup) -> FilterChip | None:
+    def _menu(self, one: FilterGroup) -> FilterMenu | None:
         names = [name for name in one.fields if name not in self.hidden]
         if not names:
             return None
         zone = timezone.get_current_timezone_name() if one.shows_zone else ""
         values, has_errors = self._filter_values(one), not self.errors.keys().isdisjoint(names)
-        return FilterChip(
+        return FilterMenu(
             label=one.label,
             form=self,
             names=names,

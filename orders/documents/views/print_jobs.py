@@ -32,7 +32,7 @@ from orders.documents.kinds import (
 from orders.documents.views.documents import PERMISSIONS, pdf_response, record_opening
 from orders.models import Order
 from orders.models.print_job import PrintFile, PrintJob, PrintPart
-from orders.order_list.definition import ORDER_LIST
+from orders.order_list.order_list import ORDER_LIST
 
 MAX_SHOWN: Final = 300
 """Most left-out documents that the page of a job lists."""

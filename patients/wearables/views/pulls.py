@@ -51,7 +51,7 @@ class PullFilters(forms.Form):
         filters = {self.COLUMNS[name]: value for name, value in self.cleaned_data.items() if value}
         return rows.filter(**filters)
 
-    def chips(self) -> list[dict[str, str]]:
+    def active_filters(self) -> list[dict[str, str]]:
         """Return the active filters as text."""
         return [
             {"name": name, "value": self.data[name], "label": self._words(name, self.data[name])}
@@ -101,7 +101,7 @@ def pulls(request: HttpRequest) -> HttpResponse:
         "page": page,
         "rows": [{"pull": row, "person": people.get(row.user_id)} for row in page.rows],
         "total": capped_count(rows),
-        "chips": form.chips() if valid else [],
+        "active_filters": form.active_filters() if valid else [],
         "any_pulls": bool(page.rows) or HistoricalPull.objects.exists(),
     }
     return render(request, "wearables/pulls.html", context, status=200 if valid else 400)

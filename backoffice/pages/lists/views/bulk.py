@@ -179,8 +179,8 @@ def repeat(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRespo
         messages.error(request, "It is still under way.")
         return redirect(list_page.url("run", key))
     rows = list_page.visible_rows(user)
-    key: Any = rows.model._meta.pk
-    keys = left.annotate(row=Cast("key", getattr(key, "target_field", key)))
+    primary_key: Any = rows.model._meta.pk
+    keys = left.annotate(row=Cast("key", getattr(primary_key, "target_field", primary_key)))
     rows = rows.filter(pk__in=keys.values("row"))
     # The form of the first run was valid. The new run takes its values from that run.
     form = CommandForm(request.POST)

@@ -56,7 +56,7 @@ def show(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         "rows": list_page.with_related(page.rows, user),
         "pager": pager,
         "total": pager["total"],
-        "chips": form.active_filters(request.GET),
+        "active_filters": form.active_filters(request.GET),
         "narrowed": is_valid and form.is_filtered(),
         **list_page.page_context(filters),
     }

@@ -218,8 +218,9 @@ def _views_page(
 def _filter_descriptions(list_page: ListPage, view: SavedView, user: Any) -> list[str]:
     data = build_query(view.query)
     form = list_page.filters(data, user).form
-    words = [chip["label"] for chip in form.active_filters(data)]
-    words += [str(data[name]).replace("-", " ") for name in form.TAB_FIELDS if data.get(name)]
+    words = [each["label"] for each in form.active_filters(data)]
+    if chosen := data.get(form.TAB_FIELD):
+        words.append(str(chosen).replace("-", " "))
     return words
 
 

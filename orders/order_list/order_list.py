@@ -137,7 +137,7 @@ class OrderList(ListPage):
 
 def _status_tabs(filters: ListFilterSet, counts: Mapping[str, int] | None) -> list[Tab]:
     """Return one tab per status group, after the tab of all orders."""
-    current = filters.form.cleaned_data.get("bucket") or ""
+    current = filters.form.tab
     known = counts or {}
     return [
         Tab("All", address_with(filters.data, bucket=""), current=not current),

@@ -140,7 +140,7 @@ class AppointmentList(ListPage):
     def page_context(self, filters: ListFilterSet) -> dict[str, Any]:
         return {
             "tabs": appointment_tabs(filters),
-            "tab": filters.form.cleaned_data.get("show"),
+            "tab": filters.form.tab,
         }
 
 
