@@ -221,12 +221,18 @@ def test_equal_ports_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         launcher.run_all(with_sandbox=True, where=tmp_path)
 
 
-@pytest.mark.parametrize("command", ["demo", "up", "check"])
+@pytest.mark.parametrize("command", ["demo", "up"])
 def test_extra_arguments_are_refused(command: str) -> None:
     done = run(command, "nonsense")
     assert done.returncode == 2
     message = "takes --anew and no other word" if command == "demo" else "takes no further words"
     assert done.stdout == f"./run {command} {message}: nonsense\n"
+
+
+def test_unknown_check_is_refused() -> None:
+    done = run("check", "nonsense")
+    assert done.returncode == 2
+    assert "No check is called nonsense. The checks are: lint, format, types" in done.stdout
 
 
 def test_demo_discards_only_its_own_data() -> None:

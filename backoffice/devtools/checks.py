@@ -9,7 +9,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from backoffice.devtools import embedded
@@ -23,21 +23,21 @@ AUDIT: Final = (
 )
 
 
-def check(_: list[str]) -> int:
-    """Run all checks, even after one has failed."""
+def check(words: list[str]) -> int:
+    """Run all checks, even after one has failed. `words`: only those whose title has one."""
     with embedded.servers() as servers:
         if not servers.embedded:
-            return _check(servers.database_url)
+            return _check(servers.database_url, words)
         # The checks of migrations need a database. The one of a demo may have the migrations of an
         # earlier state.
         name = f"{embedded.database_name(servers.database_url)}_check"
         try:
-            return _check(servers.empty_database(name))
+            return _check(servers.empty_database(name), words)
         finally:
             servers.drop_database(name)
 
 
-def _check(database_url: str) -> int:
+def _check(database_url: str, words: Sequence[str] = ()) -> int:
     local = {**os.environ, "LOCAL": "1", "PYTHONWARNINGS": "ignore::RuntimeWarning"}
     migrating = {**local, "DATABASE_URL": database_url, "LOG_LEVEL": "WARNING"}
     migrating["PYTHONPATH"] = str(ROOT)
@@ -71,8 +71,15 @@ def _check(database_url: str) -> int:
             production_environment(),
         ),
     ]
+    titles = [title for title, _, _ in steps]
+    if unknown := [word for word in words if not any(word in title for title in titles)]:
+        audit.kill()
+        print(f"No check is called {' or '.join(unknown)}. The checks are: {', '.join(titles)}.")
+        return 2
     failed = []
     for title, command, environment in steps:
+        if words and not any(word in title for word in words):
+            continue
         started = time.monotonic()
         done = subprocess.run(  # noqa: S603 - our own commands
             command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False
@@ -82,7 +89,9 @@ def _check(database_url: str) -> int:
         if done.returncode:
             failed.append(title)
             print((done.stdout + done.stderr).rstrip())
-    if not report_vulnerabilities(*audit.communicate()):
+    if words:
+        audit.kill()
+    elif not report_vulnerabilities(*audit.communicate()):
         failed.append("known vulnerabilities")
     print(f"Failed: {', '.join(failed)}." if failed else "All checks passed.")
     return 1 if failed else 0

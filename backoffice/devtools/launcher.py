@@ -51,7 +51,7 @@ PROOFS: Final = {
     "chaos": ("sync", "inbox", "outbox", "restore", "shutdown", "http", "power"),
 }
 WITH_OWN_SERVERS: Final = ("pages",)
-WITHOUT_ARGUMENTS: Final = ("up", "check")
+WITHOUT_ARGUMENTS: Final = ("up",)
 ANEW: Final = "--anew"
 STOP: Final = "--stop"
 READ_SETTINGS: Final = """

@@ -9,106 +9,19 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
-from django import forms
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 
-from backoffice.accounts.access import staff_user
-from backoffice.accounts.models import User
-from backoffice.core.time_formats import spoken
 from backoffice.outbox.command import Command, PreconditionFailed
 from backoffice.outbox.enqueueing import Conflict, enqueue
-from backoffice.outbox.forms import CommandForm, conflict_message, name_of
+from backoffice.outbox.forms import CommandForm, conflict_message
 from backoffice.pages.lists.bulk import BulkAction, RowNotDone
 from backoffice.pages.models import BulkRow
-from backoffice.team.actions import MAX_NOTE_LENGTH, AlreadyAssigned, add_note, assign, colleagues
+from backoffice.team.bulk_actions import AddNote, Assign, AssignToMe
 from orders.cancellation_preview import CancellationPreview, Consequence, cancellation_preview
 from orders.change_forms import CancellationReasonForm
 from orders.commands import CancelOrder, ResendEvents
 from orders.models import Order
-
-
-class AssignOrdersToMe(BulkAction):
-    name = "take"
-    label = "Take"
-    needs = ("notes.write",)
-    needs_confirmation = False
-
-    def title(self, values: Mapping[str, Any]) -> str:
-        return "Take orders"
-
-    def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
-        _assign(request, row, staff_user(request), anyhow=False)
-        return None
-
-
-class AssignForm(CommandForm):
-    to = forms.ModelChoiceField(
-        label="To whom", queryset=User.objects.none(), empty_label="Choose…"
-    )
-    anyhow = forms.BooleanField(
-        label="Those that somebody else has, too", required=False, initial=False
-    )
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        field = self.fields["to"]
-        assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = colleagues().order_by("first_name", "last_name", "username")
-        field.label_from_instance = name_of  # type: ignore[method-assign,assignment]
-
-
-class AssignOrders(BulkAction):
-    name = "assign"
-    label = "Assign…"
-    needs = ("notes.write",)
-    form = AssignForm
-
-    def title(self, values: Mapping[str, Any]) -> str:
-        return f"Assign orders to {values['name']}" if values else "Assign orders"
-
-    def parameters(self, form: CommandForm) -> dict[str, Any]:
-        to = form.cleaned_data["to"]
-        return {"to": to.pk, "name": name_of(to), "anyhow": form.cleaned_data["anyhow"]}
-
-    def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
-        to = colleagues().filter(pk=values["to"]).first()
-        if to is None:
-            raise RowNotDone(f"{values['name']} no longer works on orders here.")
-        _assign(request, row, to, anyhow=values["anyhow"])
-        return None
-
-
-def _assign(request: HttpRequest, row: BulkRow, to: User, *, anyhow: bool) -> None:
-    try:
-        assign(request, "order", row.key, to, row.patient_id, take=anyhow)
-    except AlreadyAssigned as error:
-        since = spoken(timezone.localtime(error.at), timezone.localtime())
-        raise RowNotDone(f"{name_of(error.user)} has it, since {since}.") from error
-
-
-class NoteForm(CommandForm):
-    text = forms.CharField(
-        label="Note", max_length=MAX_NOTE_LENGTH, widget=forms.Textarea(attrs={"rows": 4})
-    )
-
-
-class AddOrderNote(BulkAction):
-    name = "note"
-    label = "Add a note…"
-    needs = ("notes.write",)
-    form = NoteForm
-
-    def title(self, values: Mapping[str, Any]) -> str:
-        return "Add a note to orders"
-
-    def parameters(self, form: CommandForm) -> dict[str, Any]:
-        return {"text": form.cleaned_data["text"]}
-
-    def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
-        add_note(request, "order", row.key, values["text"], row.patient_id)
-        return None
 
 
 class _ServiceBulkAction(BulkAction):
@@ -207,9 +120,9 @@ def _common_consequences(previews: Sequence[CancellationPreview]) -> list[tuple[
 
 
 BULK_ACTIONS: Final[Sequence[BulkAction]] = (
-    AssignOrdersToMe(),
-    AssignOrders(),
-    AddOrderNote(),
+    AssignToMe("order", "orders"),
+    Assign("order", "orders"),
+    AddNote("order", "orders"),
     ResendOrderEvents(),
     CancelOrders(),
 )

@@ -16,7 +16,6 @@ from backoffice.audit.models import AuditEntry
 from backoffice.operations import restore
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.lists import bulk
-from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.models import BulkRow, BulkRun
 from backoffice.team.actions import release
 from backoffice.team.models import Assignment, Note
@@ -175,7 +174,7 @@ def test_a_worker_that_dies_leaves_the_rest_to_the_next(
                 raise KeyboardInterrupt
 
     class Listed(type(ORDER_LIST)):  # type: ignore[misc]
-        bulk_actions = (Dying(),)
+        bulk_actions = (Dying("order", "orders"),)
 
     with pytest.raises(KeyboardInterrupt):
         bulk.process_runs([Listed()])
@@ -412,10 +411,3 @@ def test_what_was_stopped_after_the_backup_does_not_go_on(
     run = BulkRun.objects.get()
     assert (run.state, run.done) == ("stopped", 0) and run.finished_at
     assert not CommandRecord.objects.exists()
-
-
-def test_only_the_list_of_orders_has_verbs() -> None:
-    """`VERBS` names all that a list of ours can do to everything that matches."""
-    lists = [*ListPage.__subclasses__()]
-    assert lists
-    assert {verb.name for one in lists for verb in one.bulk_actions} == set(VERBS)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.db.models import QuerySet
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from backoffice.operations.run_list import RUN_LIST
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.filtered_page import count_and_page
 from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
+from backoffice.sync.models import SyncRun
 from orders.models import Order
-from tests.api.rows import order
+from tests.api.rows import order, staff
 
 pytestmark = pytest.mark.django_db
 
@@ -91,3 +95,27 @@ def test_stored_count_is_shown_exactly(some: QuerySet[Order]) -> None:
     count, page = count_and_page(some, Order.objects.all(), SORTS[0], 7, START, number=30, cap=20)
     assert str(count) == "30"
     assert keys(page) == keys(fetch_page(some, SORTS[0], size=7))
+
+
+def test_filter_of_url_reaches_sql_in_few_calls(client: Client) -> None:
+    """From the view to the statement with a filter's value: at most eight calls of ours."""
+    labs = [SyncRun(resource="labs", full=False, state="done") for _ in range(3)]
+    SyncRun.objects.bulk_create([*labs, SyncRun(resource="orders", full=False)])
+    client.force_login(staff("administrator"))
+    stacks: list[list[str]] = []
+
+    def note(execute: Any, sql: Any, parameters: Any, many: bool, context: Any) -> Any:
+        if 'FROM "sync_syncrun"' in str(sql) and "labs" in str(parameters):
+            stacks.append(
+                [
+                    frame.name
+                    for frame in traceback.extract_stack()
+                    if "/backoffice/" in frame.filename and "/site-packages/" not in frame.filename
+                ]
+            )
+        return execute(sql, parameters, many, context)
+
+    with connection.execute_wrapper(note):
+        page = client.get(RUN_LIST.url(), {"resource": "labs"})
+    assert page.context["total"].value == 3
+    assert stacks and all(len(stack[stack.index("show") :]) <= 8 for stack in stacks)

@@ -181,7 +181,7 @@ class ListPage:
 
         The URL of a record without a page is empty. The user's roles limit the labels.
         """
-        return {str(row.pk): (str(row), "") for row in self.visible_rows(user).filter(pk__in=keys)}
+        return {str(key): (f"{self.subject.capitalize()} {str(key)[:8]}", "") for key in keys}
 
     def url(self, route: str = "list", *args: Any) -> str:
         name = f"{self.name}:{route}"
