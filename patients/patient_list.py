@@ -53,14 +53,12 @@ COLUMNS: Final = (
             ExportCell("Name from", _name_source),
         ),
         sort="name",
-        macro="name",
     ),
     Column(
         "born",
         "Born",
         (ExportCell("Born", _patient_value("dob")),),
         sort="born",
-        macro="born",
         cell_css="nowrap",
     ),
     Column(
@@ -71,9 +69,8 @@ COLUMNS: Final = (
                 "Sex", lambda row: vocabulary.term("person.gender", row["patient"].gender).label
             ),
         ),
-        macro="sex",
     ),
-    Column("phone", "Phone", (ExportCell("Phone", _patient_value("phone_number")),), macro="phone"),
+    Column("phone", "Phone", (ExportCell("Phone", _patient_value("phone_number")),)),
     Column(
         "lives",
         "Lives in",
@@ -109,10 +106,9 @@ COLUMNS: Final = (
         "E-mail",
         (ExportCell("E-mail", _patient_value("email")),),
         shown=False,
-        macro="email",
         cell_css="wrap",
     ),
-    Column("zip", "ZIP", (ExportCell("ZIP", _patient_value("zip")),), shown=False, macro="zip"),
+    Column("zip", "ZIP", (ExportCell("ZIP", _patient_value("zip")),), shown=False),
 )
 
 

@@ -33,7 +33,6 @@ COLUMNS: Final = (
             ExportCell("Event", lambda row: row.event.pk),
             ExportCell("Type", lambda row: row.event.event_type),
         ),
-        macro="type",
     ),
     Column(
         "outcome",
@@ -45,7 +44,6 @@ COLUMNS: Final = (
             ExportCell("Field", lambda row: row.event.path),
             ExportCell("Came again with another body", lambda row: row.event.body_conflict),
         ),
-        macro="outcome",
     ),
     Column(
         "patient",
@@ -54,21 +52,18 @@ COLUMNS: Final = (
             ExportCell("Patient", lambda row: row.event.user_id),
             ExportCell("Name", lambda row: row.name),
         ),
-        macro="patient",
         cell_css="nowrap",
     ),
     Column(
         "about",
         "About",
         (ExportCell("About", lambda row: row.event.subject_id),),
-        macro="about",
         cell_css="nowrap",
     ),
     Column(
         "happened",
         "Happened",
         (ExportCell("Happened", lambda row: row.happened_at, is_timestamp=True),),
-        macro="happened",
         cell_css="nowrap",
     ),
     Column(
@@ -76,7 +71,6 @@ COLUMNS: Final = (
         "Received",
         (ExportCell("Received", lambda row: row.event.received_at, is_timestamp=True),),
         sort="received",
-        macro="received",
         cell_css="nowrap",
     ),
     Column(
@@ -84,7 +78,6 @@ COLUMNS: Final = (
         "Delay",
         (ExportCell("Delay in seconds", lambda row: _seconds(row.delay)),),
         css="num",
-        macro="delay",
         cell_css="num nowrap",
     ),
     Column(
@@ -103,7 +96,6 @@ COLUMNS: Final = (
             ExportCell("Deliveries", lambda row: row.event.deliveries),
         ),
         css="num",
-        macro="attempts",
         cell_css="num",
     ),
     Column(
@@ -111,7 +103,6 @@ COLUMNS: Final = (
         "Message",
         (ExportCell("Message", lambda row: row.event.message_id),),
         shown=False,
-        macro="message",
         cell_css="nowrap",
     ),
 )

@@ -25,47 +25,40 @@ COLUMNS: Final = (
         "Name",
         (ExportCell("Name", lambda row: row.get_full_name()),),
         sort="name",
-        macro="name",
     ),
     Column(
         "username",
         "Username",
         (ExportCell("Username", lambda row: row.username),),
         sort="username",
-        macro="username",
     ),
     Column(
         "email",
         "Email",
         (ExportCell("Email", lambda row: row.email),),
-        macro="email",
         cell_css="wrap",
     ),
     Column(
         "roles",
         "Roles",
         (ExportCell("Roles", lambda row: ", ".join(row.role_names)),),
-        macro="roles",
     ),
     Column(
         "second_factor",
         "Second factor",
         (ExportCell("Second factor", lambda row: row.has_second_factor),),
-        macro="second_factor",
     ),
     Column(
         "last_login",
         "Last sign-in",
         (ExportCell("Last sign-in", lambda row: row.last_login, is_timestamp=True),),
         sort="last_login",
-        macro="last_login",
         cell_css="nowrap",
     ),
     Column(
         "active",
         "Account",
         (ExportCell("Active", lambda row: row.is_active),),
-        macro="active",
     ),
     Column(
         "date_joined",
@@ -73,7 +66,6 @@ COLUMNS: Final = (
         (ExportCell("Created", lambda row: row.date_joined, is_timestamp=True),),
         sort="date_joined",
         shown=False,
-        macro="date_joined",
         cell_css="nowrap",
     ),
     Column(
@@ -81,7 +73,6 @@ COLUMNS: Final = (
         "Time zone",
         (ExportCell("Time zone", lambda row: row.time_zone),),
         shown=False,
-        macro="time_zone",
     ),
 )
 

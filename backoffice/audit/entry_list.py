@@ -83,7 +83,6 @@ COLUMNS: Final = (
         "When",
         (ExportCell("When", lambda row: row.at, is_timestamp=True),),
         sort="at",
-        macro="at",
         cell_css="nowrap",
     ),
     Column(
@@ -93,10 +92,9 @@ COLUMNS: Final = (
             ExportCell("Who", lambda row: row.actor.get_username() if row.actor else ""),
             ExportCell("As", lambda row: row.actor_kind),
         ),
-        macro="who",
         cell_css="nowrap",
     ),
-    Column("did", "Action", (ExportCell("Action", lambda row: row.action),), macro="did"),
+    Column("did", "Action", (ExportCell("Action", lambda row: row.action),)),
     Column(
         "about",
         "About",
@@ -104,43 +102,34 @@ COLUMNS: Final = (
             ExportCell("Kind", lambda row: row.object_type),
             ExportCell("Records", lambda row: _join(row.object_ids)),
         ),
-        macro="about",
     ),
     Column(
         "patient",
         "Patient",
         (ExportCell("Patients", lambda row: _join(row.patient_ids)),),
-        macro="patient",
         cell_css="nowrap",
     ),
-    Column(
-        "outcome", "Outcome", (ExportCell("Outcome", lambda row: row.outcome),), macro="outcome"
-    ),
+    Column("outcome", "Outcome", (ExportCell("Outcome", lambda row: row.outcome),)),
     Column(
         "reason",
         "Reason",
         (ExportCell("Reason", lambda row: row.reason),),
-        macro="reason",
         cell_css="wrap",
     ),
-    Column("ip", "From", (ExportCell("From", lambda row: row.ip),), macro="ip", cell_css="nowrap"),
+    Column("ip", "From", (ExportCell("From", lambda row: row.ip),), cell_css="nowrap"),
     Column(
         "request",
         "Request",
         (ExportCell("Request", lambda row: row.request_id),),
         shown=False,
-        macro="request",
     ),
-    Column(
-        "route", "Page", (ExportCell("Page", lambda row: row.route),), shown=False, macro="route"
-    ),
+    Column("route", "Page", (ExportCell("Page", lambda row: row.route),), shown=False),
     Column(
         "number",
         "Number",
         (ExportCell("Number", lambda row: row.pk),),
         css="num",
         shown=False,
-        macro="number",
         cell_css="num",
     ),
 )

@@ -12,26 +12,23 @@ from backoffice.pages.formats import list_name
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 
 COLUMNS: Final = (
-    Column("record", "Record", (ExportCell("Record", lambda row: row.key),), macro="record"),
+    Column("record", "Record", (ExportCell("Record", lambda row: row.key),)),
     Column(
         "resource",
         "List",
         (ExportCell("List", lambda row: list_name(row.resource)),),
         sort="resource",
-        macro="resource",
     ),
     Column(
         "kind",
         "Difference",
         (ExportCell("Difference", lambda row: row.get_kind_display()),),
         sort="kind",
-        macro="kind",
     ),
     Column(
         "detail",
         "Detail",
         (ExportCell("Detail", lambda row: row.detail),),
-        macro="detail",
         cell_css="wrap",
     ),
     Column(
@@ -39,7 +36,6 @@ COLUMNS: Final = (
         "Found",
         (ExportCell("Found", lambda row: row.found_at, is_timestamp=True),),
         sort="found_at",
-        macro="found_at",
         cell_css="nowrap",
     ),
 )

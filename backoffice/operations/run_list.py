@@ -63,7 +63,6 @@ COLUMNS: Final = (
         "Requested",
         (ExportCell("Requested", lambda row: row.run.created_at, is_timestamp=True),),
         sort="created_at",
-        macro="created_at",
         cell_css="nowrap",
     ),
     Column(
@@ -71,7 +70,6 @@ COLUMNS: Final = (
         "List",
         (ExportCell("List", lambda row: list_name(row.run.resource)),),
         sort="resource",
-        macro="resource",
     ),
     Column(
         "state",
@@ -81,7 +79,6 @@ COLUMNS: Final = (
             ExportCell("Failed attempts", lambda row: row.run.attempts),
         ),
         sort="state",
-        macro="state",
     ),
     Column(
         "scope",
@@ -91,14 +88,12 @@ COLUMNS: Final = (
             ExportCell("Changed since", lambda row: row.run.window_start, is_timestamp=True),
             ExportCell("Error", lambda row: row.run.error),
         ),
-        macro="scope",
     ),
     Column(
         "took",
         "Took",
         (ExportCell("Seconds", lambda row: row.seconds),),
         css="num",
-        macro="took",
         cell_css="num nowrap",
     ),
     Column(
@@ -114,7 +109,6 @@ COLUMNS: Final = (
         "New",
         (ExportCell("New", lambda row: row.run.created),),
         css="num",
-        macro="created",
         cell_css="num",
     ),
     Column(
@@ -122,7 +116,6 @@ COLUMNS: Final = (
         "Changed",
         (ExportCell("Changed", lambda row: row.run.changed),),
         css="num",
-        macro="changed",
         cell_css="num",
     ),
     Column(
@@ -134,7 +127,6 @@ COLUMNS: Final = (
             ExportCell("Unread", lambda row: row.run.unreadable),
             ExportCell("Differed", lambda row: row.run.drifted),
         ),
-        macro="other",
     ),
 )
 

@@ -12,19 +12,17 @@ from backoffice.pages.formats import list_name
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 
 COLUMNS: Final = (
-    Column("record", "Record", (ExportCell("Record", lambda row: row.key),), macro="record"),
+    Column("record", "Record", (ExportCell("Record", lambda row: row.key),)),
     Column(
         "resource",
         "List",
         (ExportCell("List", lambda row: list_name(row.resource)),),
         sort="resource",
-        macro="resource",
     ),
     Column(
         "path",
         "Field",
         (ExportCell("Field", lambda row: row.path),),
-        macro="path",
         cell_css="wrap",
     ),
     Column(
@@ -34,14 +32,12 @@ COLUMNS: Final = (
             ExportCell("Error", lambda row: row.reason),
             ExportCell("The rest was stored", lambda row: row.is_stored),
         ),
-        macro="reason",
         cell_css="wrap",
     ),
     Column(
         "first_seen",
         "First seen",
         (ExportCell("First seen", lambda row: row.first_seen, is_timestamp=True),),
-        macro="first_seen",
         cell_css="nowrap",
     ),
     Column(
@@ -49,7 +45,6 @@ COLUMNS: Final = (
         "Last seen",
         (ExportCell("Last seen", lambda row: row.last_seen, is_timestamp=True),),
         sort="last_seen",
-        macro="last_seen",
         cell_css="nowrap",
     ),
 )

@@ -25,7 +25,6 @@ COLUMNS: Final = (
             ExportCell("Request", lambda row: row.title),
             ExportCell("ID", lambda row: row.pk),
         ),
-        macro="title",
     ),
     Column(
         "state",
@@ -35,7 +34,6 @@ COLUMNS: Final = (
             ExportCell("Refusal", lambda row: row.refusal),
         ),
         sort="state",
-        macro="state",
     ),
     Column(
         "about",
@@ -44,20 +42,17 @@ COLUMNS: Final = (
             ExportCell("Kind of record", lambda row: row.subject_type),
             ExportCell("Record", lambda row: row.subject_id),
         ),
-        macro="about",
     ),
     Column(
         "person",
         "By",
         (ExportCell("By", lambda row: row.requested_by.get_full_name()),),
-        macro="person",
     ),
     Column(
         "requested_at",
         "Requested",
         (ExportCell("Requested", lambda row: row.requested_at, is_timestamp=True),),
         sort="requested_at",
-        macro="requested_at",
         cell_css="nowrap",
     ),
     Column(
@@ -65,7 +60,6 @@ COLUMNS: Final = (
         "Sent",
         (ExportCell("Times sent", lambda row: row.attempts),),
         css="num",
-        macro="attempts",
         cell_css="num",
     ),
     Column(
@@ -74,21 +68,18 @@ COLUMNS: Final = (
         (ExportCell("Kind", lambda row: vocabulary.term("command.kind", row.kind).label),),
         sort="kind",
         shown=False,
-        macro="kind",
     ),
     Column(
         "patient",
         "Patient ID",
         (ExportCell("Patient", lambda row: row.patient_id),),
         shown=False,
-        macro="patient",
     ),
     Column(
         "finished_at",
         "Finished",
         (ExportCell("Finished", lambda row: row.finished_at, is_timestamp=True),),
         shown=False,
-        macro="finished_at",
         cell_css="nowrap",
     ),
     Column(
@@ -96,7 +87,6 @@ COLUMNS: Final = (
         "Reason",
         (ExportCell("Reason", lambda row: row.reason),),
         shown=False,
-        macro="reason",
         cell_css="wrap",
     ),
 )

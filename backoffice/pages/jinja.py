@@ -43,7 +43,7 @@ def url(route: str, *args: object, **kwargs: object) -> str:
 
 def cell_macros(columns: Iterable[Any], macros: Any) -> list[tuple[Any, Any]]:
     """Return each column of a list with its macro, from the imported template `macros`."""
-    return [(column, getattr(macros, column.macro)) for column in columns]
+    return [(column, getattr(macros, column.macro or column.key)) for column in columns]
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {

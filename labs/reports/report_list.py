@@ -60,7 +60,6 @@ COLUMNS: Final = (
             ExportCell("Last name", _person_value("last_name")),
             ExportCell("Born", _person_value("dob")),
         ),
-        macro="patient",
     ),
     Column(
         "status",
@@ -72,7 +71,6 @@ COLUMNS: Final = (
             ExportCell("Failure reason", _failure),
         ),
         sort="state",
-        macro="status",
     ),
     Column(
         "accepted",
@@ -82,20 +80,17 @@ COLUMNS: Final = (
             ExportCell("Changed since", lambda row: row["report"].changed_since_accepted),
         ),
         sort="accepted_at",
-        macro="accepted",
         cell_css="nowrap",
     ),
     Column(
         "lab",
         "Lab on the report",
         (ExportCell("Lab on the report", _job_value("lab_name")),),
-        macro="lab",
     ),
     Column(
         "collected",
         "Collected, as printed",
         (ExportCell("Collected, as printed", _job_value("date_collected")),),
-        macro="collected",
         cell_css="nowrap",
     ),
     Column(
@@ -103,7 +98,6 @@ COLUMNS: Final = (
         "Uploaded",
         (ExportCell("Uploaded", lambda row: row["report"].uploaded_at, is_timestamp=True),),
         sort="uploaded_at",
-        macro="uploaded",
         cell_css="nowrap",
     ),
     Column("report", "Report", css="roomy", macro="report_id", cell_css="roomy"),
@@ -112,7 +106,6 @@ COLUMNS: Final = (
         "Uploaded by",
         (ExportCell("Uploaded by", _uploader),),
         shown=False,
-        macro="uploader",
         cell_css="nowrap",
     ),
 )

@@ -53,7 +53,6 @@ COLUMNS: Final = (
             ExportCell("Your time", _field("start_at"), is_timestamp=True),
         ),
         sort="time",
-        macro="time",
         cell_css="nowrap",
     ),
     Column(
@@ -63,10 +62,9 @@ COLUMNS: Final = (
             ExportCell("Patient", lambda row: row.name if row.by_name else initials(row.name)),
             ExportCell("Born", lambda row: row.born if row.by_name else None),
         ),
-        macro="patient",
     ),
-    Column("status", "Status", (ExportCell("Status", _term_label("status")),), macro="status"),
-    Column("type", "Type", (ExportCell("Type", _term_label("type")),), macro="type"),
+    Column("status", "Status", (ExportCell("Status", _term_label("status")),)),
+    Column("type", "Type", (ExportCell("Type", _term_label("type")),)),
     Column(
         "provider",
         "Provider",
@@ -74,13 +72,11 @@ COLUMNS: Final = (
             ExportCell("Provider", _field("provider")),
             ExportCell("Site", lambda row: row.site),
         ),
-        macro="provider",
     ),
     Column(
         "place",
         "Place",
         (ExportCell("City", _place("city")), ExportCell("State", _place("state"))),
-        macro="place",
     ),
     Column(
         "test",
@@ -90,17 +86,15 @@ COLUMNS: Final = (
             ExportCell("Order", _field("order_id")),
             ExportCell("Lab’s number", _field("external_id")),
         ),
-        macro="test",
     ),
     Column(
         "changed",
         "Changed",
         (ExportCell("Changed", _field("as_of"), is_timestamp=True),),
         shown=False,
-        macro="changed",
         cell_css="nowrap",
     ),
-    Column("actions", "Actions", macro="actions", cell_css="tight end"),
+    Column("actions", "Actions", cell_css="tight end"),
 )
 
 

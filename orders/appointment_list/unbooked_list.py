@@ -50,7 +50,6 @@ COLUMNS: Final = (
             ExportCell("Patient", _patient),
             ExportCell("Born", lambda row: row.order.patient_dob if row.by_name else None),
         ),
-        macro="patient",
     ),
     Column(
         "ordered",
@@ -60,9 +59,8 @@ COLUMNS: Final = (
             ExportCell("Last event", lambda row: row.order.last_event_at, is_timestamp=True),
         ),
         sort="ordered",
-        macro="ordered",
     ),
-    Column("status", "Status", (ExportCell("Status", _status),), macro="status"),
+    Column("status", "Status", (ExportCell("Status", _status),)),
     Column(
         "test",
         "Test",
@@ -71,7 +69,6 @@ COLUMNS: Final = (
             ExportCell("Method", _method),
             ExportCell("Priority", lambda row: row.order.priority),
         ),
-        macro="test",
     ),
     Column(
         "last_visit",
@@ -80,9 +77,8 @@ COLUMNS: Final = (
             ExportCell("Last visit", lambda row: row.last_start, is_timestamp=True),
             ExportCell("Provider", lambda row: row.last_provider),
         ),
-        macro="last_visit",
     ),
-    Column("actions", "Actions", macro="actions", cell_css="tight end"),
+    Column("actions", "Actions", cell_css="tight end"),
 )
 
 

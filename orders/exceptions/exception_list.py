@@ -138,20 +138,17 @@ COLUMNS: Final = (
             ExportCell("Last name", _order_value("patient_last_name")),
         ),
         sort="patient",
-        macro="patient",
     ),
     Column(
         "status",
         "What happened",
         (ExportCell("Status", _status_label), ExportCell("Status detail", _detail_label)),
-        macro="status",
     ),
     Column(
         "since",
         "Since",
         (ExportCell("Since", lambda row: row.since, is_timestamp=True),),
         sort="waiting",
-        macro="since",
         cell_css="nowrap",
     ),
     Column(
@@ -159,7 +156,6 @@ COLUMNS: Final = (
         "Overdue",
         (ExportCell("Due", _order_value("quiet_at"), is_timestamp=True),),
         sort="overdue",
-        macro="overdue",
         cell_css="nowrap",
     ),
     Column(
@@ -177,7 +173,6 @@ COLUMNS: Final = (
                 lambda row: row.handling.by.get_full_name() if row.handling else "",
             ),
         ),
-        macro="outcome",
     ),
     Column(
         "due",
@@ -190,7 +185,6 @@ COLUMNS: Final = (
             ),
         ),
         sort="due",
-        macro="due",
         cell_css="nowrap",
     ),
     Column(
@@ -202,7 +196,6 @@ COLUMNS: Final = (
                 lambda row: row.assignment.user.get_full_name() if row.assignment else "",
             ),
         ),
-        macro="assigned",
         cell_css="nowrap",
     ),
     Column(
@@ -213,16 +206,14 @@ COLUMNS: Final = (
             ExportCell("Method", _method_label),
         ),
         shown=False,
-        macro="test",
     ),
-    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), shown=False, macro="lab"),
+    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), shown=False),
     Column(
         "ordered",
         "Ordered",
         (ExportCell("Ordered", _order_value("created_at"), is_timestamp=True),),
         sort="ordered",
         shown=False,
-        macro="ordered",
         cell_css="nowrap",
     ),
     Column(
@@ -231,7 +222,6 @@ COLUMNS: Final = (
         (ExportCell("Changed", _order_value("updated_at"), is_timestamp=True),),
         sort="changed",
         shown=False,
-        macro="changed",
         cell_css="nowrap",
     ),
     Column("order", "Order", (), shown=False, macro="order_id"),

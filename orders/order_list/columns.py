@@ -45,14 +45,12 @@ COLUMNS: Final = (
             ExportCell("Last name", lambda row: row.patient_last_name if row.by_name else ""),
         ),
         sort="patient_name",
-        macro="patient",
     ),
     Column(
         "born",
         "Born",
         (ExportCell("Born", lambda row: row.patient_dob),),
         needs="patients.view",
-        macro="born",
         cell_css="nowrap",
     ),
     Column(
@@ -63,7 +61,6 @@ COLUMNS: Final = (
             ExportCell("Status detail", _term_label("order.status_detail", "status_detail")),
         ),
         sort="last_status",
-        macro="status",
     ),
     Column("turn", "Turn", (ExportCell("Turn", _turn),), macro="next_actor"),
     Column(
@@ -74,7 +71,6 @@ COLUMNS: Final = (
             ExportCell("Method", _term_label("order.method", "method")),
             ExportCell("Priority", lambda row: row.priority),
         ),
-        macro="test",
         cell_css="wide",
     ),
     Column(
@@ -82,7 +78,6 @@ COLUMNS: Final = (
         "Ordered",
         (ExportCell("Ordered", lambda row: row.created_at, is_timestamp=True),),
         sort="created_at",
-        macro="ordered",
         cell_css="nowrap",
     ),
     Column(
@@ -90,7 +85,6 @@ COLUMNS: Final = (
         "Changed",
         (ExportCell("Changed", lambda row: row.updated_at, is_timestamp=True),),
         sort="updated_at",
-        macro="changed",
         cell_css="nowrap",
     ),
     Column(
@@ -107,9 +101,8 @@ COLUMNS: Final = (
         (ExportCell("Result", _term_label("order.interpretation", "interpretation")),),
         needs="results.view",
         shown=False,
-        macro="result",
     ),
-    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), shown=False, macro="lab"),
+    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), shown=False),
     Column(
         "quiet",
         "Over usual",
@@ -124,7 +117,6 @@ COLUMNS: Final = (
         "Sample",
         (ExportCell("Sample", lambda row: row.sample_id),),
         shown=False,
-        macro="sample",
     ),
     Column(
         "goes_out",
@@ -139,6 +131,5 @@ COLUMNS: Final = (
         "Transaction",
         (ExportCell("Transaction", lambda row: row.order_transaction_id),),
         shown=False,
-        macro="transaction",
     ),
 )

@@ -130,14 +130,12 @@ COLUMNS: Final = (
                 lambda row: row.order.patient_last_name if row.by_name and row.order else "",
             ),
         ),
-        macro="patient",
     ),
     Column(
         "urgency",
         "Urgency",
         (ExportCell("Urgency", lambda row: place_term(row.review).label),),
         sort="urgency",
-        macro="urgency",
     ),
     Column(
         "interpretation",
@@ -148,12 +146,9 @@ COLUMNS: Final = (
                 lambda row: vocabulary.term("result.interpretation", row.interpretation).label,
             ),
         ),
-        macro="interpretation",
     ),
-    Column(
-        "test", "Test", (ExportCell("Test", lambda row: row.test),), macro="test", cell_css="wide"
-    ),
-    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), macro="lab"),
+    Column("test", "Test", (ExportCell("Test", lambda row: row.test),), cell_css="wide"),
+    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),)),
     Column(
         "version",
         "Version",
@@ -161,7 +156,6 @@ COLUMNS: Final = (
             ExportCell("Version", lambda row: max(row.review.version, 0)),
             ExportCell("Kind", lambda row: kind_term(row.review).label),
         ),
-        macro="version",
     ),
     Column(
         "state",
@@ -175,14 +169,12 @@ COLUMNS: Final = (
             ),
             ExportCell("Acknowledged by", _signature_value("acknowledgement", _signer_name)),
         ),
-        macro="state",
     ),
     Column(
         "received",
         "Received",
         (ExportCell("Received", lambda row: row.review.since, is_timestamp=True),),
         sort="received",
-        macro="received",
         cell_css="nowrap",
     ),
     Column(
@@ -190,21 +182,18 @@ COLUMNS: Final = (
         "Critical",
         (ExportCell("Critical", lambda row: row.critical_state),),
         shown=False,
-        macro="critical",
     ),
     Column(
         "identity",
         "Identity",
         (ExportCell("Names somebody else", lambda row: row.review.names_somebody_else),),
         shown=False,
-        macro="identity",
     ),
     Column(
         "reported",
         "Reported",
         (ExportCell("Reported by the lab", lambda row: row.reported),),
         shown=False,
-        macro="reported",
         cell_css="nowrap",
     ),
     Column("order", "Order", (), shown=False, macro="order_id"),

@@ -36,5 +36,3 @@ def test_url_of_page_record_and_other_route() -> None:
 def test_every_column_has_a_macro(list_page: ListPage) -> None:
     macros = ENVIRONMENT.get_template(list_page.row_macros).module
     assert len(cell_macros(list_page.columns, macros)) == len(list_page.columns)
-    if list_page.bulk_actions:
-        assert hasattr(macros, "mark_subject"), f"{list_page.row_macros} has no such macro"

@@ -40,8 +40,7 @@ class ExportCell:
 class Column:
     """One column of a list.
 
-    `macro` is the name of the macro that renders the content of its cells, in the `row_macros` of
-    the list.
+    The macro with the name `key` in the `row_macros` of the list renders the content of its cells.
     """
 
     key: str
@@ -56,6 +55,7 @@ class Column:
     """The CSS class of its header."""
     cell_css: str = ""
     macro: str = ""
+    """The name of its macro, if that is not its key."""
 
 
 @dataclass(frozen=True, slots=True)
