@@ -17,6 +17,7 @@ from backoffice.devtools.embedded import ROOT
 
 PYTHON: Final = sys.executable
 SOURCES: Final = ("backoffice", "orders", "patients", "labs", "webhooks", "tests")
+VULNERABILITIES: Final = "known vulnerabilities"
 AUDIT: Final = (
     *("pip_audit", "--requirement", "requirements.lock", "--require-hashes", "--disable-pip"),
     *("--format", "json", "--progress-spinner", "off", "--timeout", "5"),
@@ -48,9 +49,6 @@ def _check(database_url: str, words: Sequence[str] = ()) -> int:
     described = ("spectacular", "--validate", "--fail-on-warn", "--file", os.devnull)
     templates = "import djlint; djlint.main()"
     contracts = "from importlinter.cli import lint_imports_command as main; main()"
-    audit = subprocess.Popen(  # noqa: S603 - runs in the background, because it waits for a server
-        (*module, *AUDIT), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
     steps: list[tuple[str, tuple[str, ...], Mapping[str, str]]] = [
         ("lint", (*module, "ruff", "check", "."), local),
         ("format", (*module, "ruff", "format", "--check", "."), local),
@@ -71,14 +69,19 @@ def _check(database_url: str, words: Sequence[str] = ()) -> int:
             production_environment(),
         ),
     ]
-    titles = [title for title, _, _ in steps]
+    titles = [*(title for title, _, _ in steps), VULNERABILITIES]
     if unknown := [word for word in words if not any(word in title for title in titles)]:
-        audit.kill()
         print(f"No check is called {' or '.join(unknown)}. The checks are: {', '.join(titles)}.")
         return 2
+    wanted = [title for title in titles if not words or any(word in title for word in words)]
+    audit: subprocess.Popen[str] | None = None
+    if VULNERABILITIES in wanted:  # It waits for a server, so it runs in the background.
+        audit = subprocess.Popen(  # noqa: S603 - our own command
+            (*module, *AUDIT), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
     failed = []
     for title, command, environment in steps:
-        if words and not any(word in title for word in words):
+        if title not in wanted:
             continue
         started = time.monotonic()
         done = subprocess.run(  # noqa: S603 - our own commands
@@ -89,10 +92,8 @@ def _check(database_url: str, words: Sequence[str] = ()) -> int:
         if done.returncode:
             failed.append(title)
             print((done.stdout + done.stderr).rstrip())
-    if words:
-        audit.kill()
-    elif not report_vulnerabilities(*audit.communicate()):
-        failed.append("known vulnerabilities")
+    if audit is not None and not report_vulnerabilities(*audit.communicate()):
+        failed.append(VULNERABILITIES)
     print(f"Failed: {', '.join(failed)}." if failed else "All checks passed.")
     return 1 if failed else 0
 

@@ -50,7 +50,7 @@ class ReportListForm(FilterForm):
         "accepted_at": ("accepted_at", "id"),
     }
     DESCENDING_FIRST = frozenset({"uploaded_at", "accepted_at"})
-    TAB_FIELD, ALL_ROWS_TAB = "show", ALL
+    TAB_FIELD, MAIN_TAB = "show", ALL
     FILTERS: ClassVar = (
         FilterGroup("Status", ("state",), always_shown=True),
         FilterGroup("Uploaded", ("uploaded", "since", "until"), always_shown=True, shows_zone=True),

@@ -59,15 +59,15 @@ def exception_rows(rows: Sequence[Any], user: Any) -> list[ExceptionRow]:
     reviews = {row.pk: row for row in rows if isinstance(row, Review)}
     orders = {row.pk: _order_of(row) for row in rows if row.pk not in reviews}
     if reviews:
-        orders = Order.objects.only(*queue.ROW_COLUMNS).in_bulk(ids)
+        # One that was deleted since is shown by its id.
+        orders = {key: Order(pk=key) for key in ids}
+        orders |= Order.objects.only(*queue.ROW_COLUMNS).in_bulk(ids)
     handlings = queue.handlings_by_order(ids)
     assignments = assignments_by_subject("order", ids)
     labs = Lab.names()
     found: list[ExceptionRow] = []
     for row in rows:
-        # An announced critical result may come before its order.
-        if (order := orders.get(row.pk)) is None:
-            continue
+        order = orders[row.pk]
         assignment = assignments.get(str(order.pk))
         found.append(
             ExceptionRow(

@@ -219,7 +219,8 @@ def group_rows(key: str, now: datetime) -> QuerySet[Any]:
     if key == SNOOZED:
         rows = snoozed_handlings(now).select_related("order").defer("order__record")
     elif key == CRITICAL:
-        rows = open_criticals()
+        # An announced critical result may come before its order.
+        rows = open_criticals().filter(Exists(Order.objects.filter(pk=OuterRef("pk"))))
     else:
         rows = group_orders(key, now).only(*ROW_COLUMNS)
     return rows.annotate(group=Value(key))

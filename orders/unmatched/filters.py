@@ -44,7 +44,7 @@ class UnmatchedListForm(FilterForm):
     PRIVATE_SORTS = frozenset({"name"})
     DESCENDING_FIRST = frozenset({"reviewed_at"})
     NEEDS: ClassVar = {"interpretation": "results.view"}
-    TAB_FIELD, DEFAULT_TAB, ALL_ROWS_TAB = "show", PENDING, PENDING
+    TAB_FIELD, DEFAULT_TAB, MAIN_TAB = "show", PENDING, PENDING
     FILTERS: ClassVar = (
         FilterGroup("Lab", ("lab",), always_shown=True),
         FilterGroup("Why", ("decision_code",), always_shown=True),

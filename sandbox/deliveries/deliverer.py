@@ -189,6 +189,10 @@ class Deliverer(threading.Thread):
         keys = endpoints.signing_keys(endpoint, now)
         jobs = []
         with transaction.atomic():
+            # Locked before its messages, as in endpoints.delete.
+            locked = WebhookEndpoint.objects.select_for_update(no_key=True)
+            if not locked.filter(pk=endpoint.pk).exists():
+                return []
             for row in _lease_due(endpoint, limit, now):
                 number, message_id, event_type, body, attempts, held, altered, *sent = row
                 forged, stale, is_copy = sent
@@ -220,7 +224,7 @@ class Deliverer(threading.Thread):
         if not outcomes:
             return
         with transaction.atomic():
-            # Locked before their messages, as in endpoints.configure. Those of deleted endpoints
+            # Locked before their messages, as in endpoints.delete. Those of deleted endpoints
             # are gone.
             locked = WebhookEndpoint.objects.select_for_update(no_key=True).order_by("id")
             found = locked.in_bulk({outcome.job.endpoint_id for outcome in outcomes})
@@ -237,6 +241,8 @@ class Deliverer(threading.Thread):
             tried = [outcome for outcome in outcomes if outcome.status is not None]
             for endpoint in found.values():
                 results = {o.succeeded for o in tried if o.job.endpoint_id == endpoint.id}
+                if not results:
+                    continue
                 now = clock.real_now()
                 endpoints.record_outcomes(
                     endpoint, True in results, False in results, now, wanted.retry_speed

@@ -16,7 +16,6 @@ from django import forms
 from django.http import QueryDict
 
 from backoffice.accounts.models import User
-from backoffice.core import vocabulary
 from backoffice.pages.lists.forms import SIZES, SORTING, FilterForm
 from orders.order_list.order_list import ORDER_LIST
 
@@ -44,7 +43,7 @@ def form_of(user: User) -> FilterForm:
 
 def values(form: FilterForm, text_values: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return the values of each filter parameter: its choices, or its entry in `text_values`."""
-    values_by_name = {"bucket": list(vocabulary.BUCKETS)}
+    values_by_name: dict[str, list[str]] = {}
     for name in (form.TAB_FIELD, *form.filter_names()):
         field = form.fields[name]
         if isinstance(field, forms.ChoiceField):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import uuid
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -27,11 +29,14 @@ from backoffice.pages.lists import bulk
 from backoffice.pages.lists.bulk import BulkAction, RowNotDone
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.registry import all_lists
+from backoffice.pages.lists.views.saved_views import selected_rows
 from backoffice.pages.models import BulkRow, BulkRun, SavedView
 from backoffice.sync.models import SyncRun
 from labs.models import Report
 from labs.reports.report_list import REPORT_LIST
-from orders.models import Appointment, Order, Review, UnmatchedResult
+from orders.exceptions.exception_list import ExceptionList
+from orders.exceptions.queue import EXCEPTION_GROUPS
+from orders.models import Appointment, Handling, Order, Review, UnmatchedResult
 from orders.order_list.order_list import ORDER_LIST
 from patients.models import Patient
 from patients.patient_list import PATIENT_LIST
@@ -326,17 +331,44 @@ def test_bulk_action_works_on_rows_of_any_list(rows: None, list_page: ListPage) 
     request.user = staff("administrator")
     some = bulk_list.visible_rows(request.user)
     chosen = [str(row.pk) for row in some[:5]]
+    request.POST = QueryDict(urlencode({"query": "", "key": chosen}, doseq=True))
+    _, selected = selected_rows(request, bulk_list)
+    assert {str(row.pk) for row in selected} == set(chosen)
     form = CommandForm({"form_id": str(uuid.uuid4()), "left": chosen[2]})
     assert form.is_valid()
-    run = bulk.start_run(
-        request, bulk_list, LeaveOrMark(), some.filter(pk__in=chosen), form, query={}
-    )
+    run = bulk.start_run(request, bulk_list, LeaveOrMark(), selected, form, query={})
     assert run is not None and run.total == 5
     while bulk.process_runs([bulk_list]):
         pass
     states = dict(BulkRow.objects.filter(run=run.pk).values_list("key", "state"))
     assert states == {key: "failed" if key == chosen[2] else "done" for key in chosen}
     assert bulk_list.labels_and_urls(chosen, request.user).keys() == set(chosen)
+    failed = BulkRow.objects.filter(run=run.pk, state="failed")
+    assert [str(row.pk) for row in bulk.rows_with_keys(some, failed)] == [chosen[2]]
+
+
+@pytest.mark.parametrize("group", EXCEPTION_GROUPS)
+def test_bulk_action_works_on_every_group_of_exceptions(rows: None, group: str) -> None:
+    """Whose rows may be reviews or snoozed exceptions."""
+    exceptions = type("BulkExceptions", (ExceptionList,), {"bulk_actions": (LeaveOrMark(),)})()
+    request = HttpRequest()
+    request.user = staff("administrator")
+    request.POST = QueryDict(f"query=group%3D{group}&everything=1")
+    Handling.objects.create(
+        order_id=uid("order", ROWS),
+        event_id=10**9,
+        outcome="put-off",
+        until=NOW + timedelta(days=900),
+        by=request.user,
+        at=NOW,
+    )
+    filters, selected = selected_rows(request, exceptions)
+    assert filters is not None
+    form = CommandForm({"form_id": str(uuid.uuid4()), "left": ""})
+    assert form.is_valid()
+    run = bulk.start_run(request, exceptions, LeaveOrMark(), selected, form, query={})
+    assert (run.total if run else 0) == filters.qs.count()
+    assert run or group not in ("put-off", "lost")
 
 
 @pytest.mark.parametrize(
@@ -349,8 +381,8 @@ def test_bulk_action_begins_on_ticked_rows(
 ) -> None:
     page = open_list(reader, list_page, size=SIZE)
     assert f'name="verb" value="{action.name}"' in page.content.decode()
-    ticked = [f'name="key" value="{key}"' for key in keys(page)[:2]]
-    assert all(each in page.content.decode() for each in ticked)
+    boxes = re.findall(r'name="key" value="([^"]*)"', page.content.decode())
+    assert boxes == [str(key) for key in keys(page)]
     answer = begin_bulk_action(reader, list_page, action.name, keys(page)[:2])
     if action.needs_confirmation:
         assert answer.status_code == 200 and answer.context["total"] == 2

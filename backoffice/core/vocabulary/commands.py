@@ -6,7 +6,7 @@ from typing import Final
 
 from backoffice.core.vocabulary.terms import Term, build_terms
 
-COMMANDS: Final[dict[str, dict[str, Term]]] = {
+COMMAND_KINDS: Final[dict[str, dict[str, Term]]] = {
     "command.kind": build_terms(
         ("order.create", "Place an order"),
         ("order.import", "Import an order"),

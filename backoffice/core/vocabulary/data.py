@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from backoffice.core.vocabulary.commands import COMMANDS
+from backoffice.core.vocabulary.commands import COMMAND_KINDS
 from backoffice.core.vocabulary.status_groups import (
     ABNORMAL,
     AT_LAB,
@@ -228,7 +228,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("withdrawn", "Taken back", CLOSED, note="It was never sent."),
         Term("given_up", "Given up", CLOSED, note="Somebody decided not to send it again."),
     ),
-    **COMMANDS,
+    **COMMAND_KINDS,
     "report.state": build_terms(
         Term("stored", "Waiting to be sent", PREPARING, note="It is kept here and goes out next."),
         Term("sending", "Being sent", ON_THE_WAY),

@@ -20,8 +20,8 @@ from uuid import UUID
 
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import IntegrityError, connection, transaction
-from django.db.models import F, Q, QuerySet, UUIDField, Value
-from django.db.models.functions import Now
+from django.db.models import F, Field, Q, QuerySet, UUIDField, Value
+from django.db.models.functions import Cast, Now
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -212,6 +212,19 @@ def _gather(run: BulkRun, list_page: ListPage, rows: QuerySet[Any], most: int) -
     if count > most:
         raise TooManyRows
     return int(count)
+
+
+def key_field(rows: QuerySet[Any]) -> Field[Any, Any]:
+    """Return the field with the type of the primary key of `rows`."""
+    key: Any = rows.model._meta.pk
+    field: Field[Any, Any] = getattr(key, "target_field", key)
+    return field
+
+
+def rows_with_keys(rows: QuerySet[Any], bulk_rows: QuerySet[BulkRow]) -> QuerySet[Any]:
+    """Return those of `rows` that `bulk_rows` name."""
+    keys = bulk_rows.annotate(row=Cast("key", key_field(rows))).values("row")
+    return rows.filter(pk__in=keys)
 
 
 def stop_run(run: BulkRun) -> bool:

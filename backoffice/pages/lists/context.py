@@ -215,7 +215,9 @@ class ListContext:
 
     def state_fields(self) -> list[tuple[str, str]]:
         """Return the hidden fields that the filter form needs to keep the state of the page."""
-        fields = [(name, self._parameter(name)) for name in (self.form.TAB_FIELD, "order_key",
+        # An unknown tab would make each further filter an error, too.
+        tab = "" if self.form.TAB_FIELD in self.form.errors else self.form.TAB_FIELD
+        fields = [(name, self._parameter(name)) for name in (tab, "order_key",
                 "order_direction", "size")]  # fmt: skip
         if self.view is not None:
             fields.append(("view", str(self.view.pk)))

@@ -139,7 +139,10 @@ class ListPage:
         return filters.form.keyset()
 
     def with_related(self, rows: list[Any], user: Any) -> list[Any]:
-        """Return the rows of one page with their related data. The number of queries is fixed."""
+        """Return the rows of one page with their related data, one for each of `rows`.
+
+        The number of queries is fixed.
+        """
         return rows
 
     def row_context(self, user: Any, column_keys: Set[str]) -> Any:

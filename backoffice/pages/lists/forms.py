@@ -92,8 +92,8 @@ class FilterForm(forms.Form):
     """The field that the page shows as tabs, not as a filter. Empty: the list has no tabs."""
     DEFAULT_TAB: ClassVar[str] = ""
     """The tab that opens if none is chosen."""
-    ALL_ROWS_TAB: ClassVar[str] = ""
-    """The tab of all rows."""
+    MAIN_TAB: ClassVar[str] = ""
+    """The tab that says what the list is for while it is empty. Others say that nothing matches."""
 
     def __init__(self, data: Any = None, *, user: Any) -> None:
         self.by_name = may(user, "patients.view")
@@ -172,8 +172,8 @@ class FilterForm(forms.Form):
         return self.cleaned_data.get(self.TAB_FIELD) or self.DEFAULT_TAB
 
     def has_tab(self) -> bool:
-        """Return whether a tab other than that of all rows is open."""
-        return self.tab != self.ALL_ROWS_TAB
+        """Return whether a tab other than the main one is open."""
+        return self.tab != self.MAIN_TAB
 
     def is_searched(self) -> bool:
         """Return whether a filter with personal text is active."""

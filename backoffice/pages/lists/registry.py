@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from django.urls import get_resolver
+from django.conf import settings
 
 if TYPE_CHECKING:
     from backoffice.pages.lists.definition import ListPage
@@ -20,6 +21,5 @@ def register(list_page: ListPage) -> None:
 
 def all_lists() -> list[ListPage]:
     """Return every list page that has URLs, in the order of the URLs."""
-    # The property imports the URLs of all apps.
-    assert get_resolver().url_patterns
+    import_module(settings.ROOT_URLCONF)  # It imports the URLs of all apps.
     return list(_LISTS.values())

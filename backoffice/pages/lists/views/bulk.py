@@ -9,7 +9,6 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import Count as CountOf
-from django.db.models.functions import Cast
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
@@ -25,6 +24,7 @@ from backoffice.pages.lists.bulk import (
     MatchDigest,
     MatchesChanged,
     TooManyRows,
+    rows_with_keys,
     start_run,
     stop_run,
 )
@@ -178,10 +178,7 @@ def repeat(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRespo
     if run.is_open:
         messages.error(request, "It is still under way.")
         return redirect(list_page.url("run", key))
-    rows = list_page.visible_rows(user)
-    primary_key: Any = rows.model._meta.pk
-    keys = left.annotate(row=Cast("key", getattr(primary_key, "target_field", primary_key)))
-    rows = rows.filter(pk__in=keys.values("row"))
+    rows = rows_with_keys(list_page.visible_rows(user), left)
     # The form of the first run was valid. The new run takes its values from that run.
     form = CommandForm(request.POST)
     if not form.is_valid():

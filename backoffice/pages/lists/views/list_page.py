@@ -48,16 +48,19 @@ def show(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         list_page.shown_patients(page.rows, filters),
         searched=is_valid and form.is_searched(),
     )
+    rows = list_page.with_related(page.rows, user)
+    if len(rows) != len(page.rows):  # A checkbox would mark another row.
+        raise ValueError(f"{list_page.name}: with_related returns other rows than it got")
     pager = screen.pager(page, count)
     context = {
         "list": screen,
         "filters": form,
         "page": page,
-        "rows": list_page.with_related(page.rows, user),
+        "rows": rows,
         "pager": pager,
         "total": pager["total"],
         "active_filters": form.active_filters(request.GET),
-        "narrowed": is_valid and form.is_filtered(),
+        "is_filtered": is_valid and form.is_filtered(),
         **list_page.page_context(filters),
     }
     return render(request, list_page.template, context, status=response_status(form))

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from backoffice.accounts.access import staff_user
 from backoffice.core.urls import build_query
 from backoffice.pages.lists import saved_views as saved
+from backoffice.pages.lists.bulk import key_field
 from backoffice.pages.lists.context import DENSITIES, OWN, ListContext, url_of_view
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.export import download
@@ -173,13 +174,16 @@ def selected_rows(request: HttpRequest, list_page: ListPage) -> tuple[ListFilter
     if not filters.is_valid():
         return None, filters.queryset.none()
     if request.POST.get("everything"):
-        return filters, filters.qs
+        rows = filters.qs
+        if rows.model is not filters.queryset.model:  # A group of exceptions has other rows.
+            rows = filters.queryset.filter(pk__in=rows.values("pk"))
+        return filters, rows
     return filters, filters.queryset.filter(pk__in=selected_keys(request, list_page))
 
 
 def selected_keys(request: HttpRequest, list_page: ListPage) -> list[Any]:
     """Return the primary keys of the checked rows. Raise BadRequest for one that cannot be."""
-    field = list_page.visible_rows(staff_user(request)).model._meta.pk
+    field = key_field(list_page.visible_rows(staff_user(request)))
     try:
         return [field.clean(key, None) for key in request.POST.getlist("key")[:200]]
     except ValidationError as error:
