@@ -146,6 +146,17 @@ def test_snoozed_orders_can_be_filtered_and_downloaded(client: Client, coordinat
     assert len(lines) == 2 and "Maria2" in lines[1] and "Put off" in lines[1]
 
 
+def test_download_of_group_has_order_of_its_page(client: Client, coordinator: User) -> None:
+    for n, days in ((1, 3), (2, 1), (3, 2)):
+        send_outcome(client, create_order(n), "snoozed", reason="Away", at=local_time(days))
+    shown = client.get("/exceptions/", {"group": "put-off"}).context["rows"]
+    names = [row.order.patient_first_name for row in shown]
+    assert names == ["Maria2", "Maria3", "Maria1"]
+    answer = client.post("/exceptions/export/", {"query": "group=put-off", "everything": "1"})
+    lines = b"".join(answer.streaming_content).decode().splitlines()[1:]  # type: ignore[attr-defined]
+    assert [name for line in lines for name in names if name in line] == names
+
+
 def test_queue_opens_first_group_with_entries(client: Client, coordinator: User) -> None:
     assert "All clear" in client.get("/exceptions/").content.decode()
     create_order(1, "redraw_available")

@@ -165,6 +165,9 @@ def start_run(
     known = BulkRun.objects.filter(form_id=form_id, asked_by=user).first()
     if known is not None:
         return known
+    visible = list_page.visible_rows(user)
+    if rows.model is not visible.model:  # A group of exceptions has other rows.
+        rows = visible.filter(pk__in=rows.order_by().values("pk"))
     given = action.parameters(form) if again is None else again.given
     run = BulkRun(
         listing=list_page.name,

@@ -174,10 +174,7 @@ def selected_rows(request: HttpRequest, list_page: ListPage) -> tuple[ListFilter
     if not filters.is_valid():
         return None, filters.queryset.none()
     if request.POST.get("everything"):
-        rows = filters.qs
-        if rows.model is not filters.queryset.model:  # A group of exceptions has other rows.
-            rows = filters.queryset.filter(pk__in=rows.values("pk"))
-        return filters, rows
+        return filters, filters.qs
     return filters, filters.queryset.filter(pk__in=selected_keys(request, list_page))
 
 
