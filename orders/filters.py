@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import Any, ClassVar, Final
 
-from django.db.models import Exists, OuterRef, Q, TextField, UUIDField
+from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, UUIDField
 from django.db.models.functions import Cast
 from django_filters import ChoiceFilter
 
@@ -67,13 +67,16 @@ def offer_assignees_and_labs(form: FilterForm, **fields: str) -> None:
 
 
 class AssignedFilter(PersonFilter):
-    """People whom orders are assigned to. A method of the filter set has the condition."""
+    """People whom orders are assigned to."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__("pk", label="Assigned to", me=ME, nobody=NOBODY, **kwargs)
+    def __init__(self) -> None:
+        super().__init__("pk", label="Assigned to", me=ME, nobody=NOBODY)
+
+    def filter(self, qs: QuerySet[Any], value: list[str]) -> QuerySet[Any]:
+        return qs.filter(_assigned_to(value, self.parent.user)) if value else qs
 
 
-def assigned_to(people: list[str], user: Any) -> Q:
+def _assigned_to(people: list[str], user: Any) -> Q:
     """Return the condition for orders assigned to these people, to `me`, or to nobody."""
     assignments = Assignment.objects.filter(subject_type="order")
     keys = [int(one) for one in people if one.isdigit()]

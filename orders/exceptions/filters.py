@@ -24,9 +24,8 @@ from backoffice.pages.paging.counts import Count
 from orders.exceptions import queue
 from orders.exceptions.cards import OUTCOME_LABELS
 from orders.exceptions.queue import EXCEPTION_GROUPS, ExceptionGroup
-from orders.filters import AssignedFilter, assigned_to, offer_assignees_and_labs
+from orders.filters import AssignedFilter, offer_assignees_and_labs
 from orders.models import Order
-from orders.models.order_queryset import OrderQuerySet
 
 
 class ExceptionListForm(FilterForm):
@@ -101,7 +100,7 @@ class ExceptionListForm(FilterForm):
 class ExceptionFilterSet(ListFilterSet):
     """The filters of the open group. They filter orders, and thereby the rows of the group."""
 
-    assigned = AssignedFilter(method="filter_assigned")
+    assigned = AssignedFilter()
     method = VocabularyFilter("order.method", "method", label="Method")
     outcome = ChoicesFilter(
         "handling__outcome", label="Last outcome", choices=list(OUTCOME_LABELS.items())
@@ -130,6 +129,3 @@ class ExceptionFilterSet(ListFilterSet):
         if not self.form.is_filtered():
             return rows
         return rows.filter(pk__in=super().filter_queryset(queryset).values("pk"))
-
-    def filter_assigned(self, orders: OrderQuerySet, name: str, people: list[str]) -> OrderQuerySet:
-        return orders.filter(assigned_to(people, self.user))

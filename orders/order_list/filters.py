@@ -22,7 +22,6 @@ from orders.filters import (
     AssignedFilter,
     OrderFilterForm,
     OrderFilterSet,
-    assigned_to,
     offer_assignees_and_labs,
 )
 from orders.models.order import CAN_GO_QUIET
@@ -144,7 +143,7 @@ class OrderListFilterSet(OrderFilterSet):
     status = VocabularyFilter("order.low_level_status", "low_level_status", label="Status")
     ordered = DaysFilter("created_at", short="ordered", label="Ordered")
     changed = DaysFilter("updated_at", short="changed", label="Changed")
-    assigned = AssignedFilter(method="filter_assigned")
+    assigned = AssignedFilter()
     quiet = ChoiceFilter(
         label="Over its usual time", empty_label="Either", choices=YES_NO, method="filter_quiet"
     )
@@ -165,9 +164,6 @@ class OrderListFilterSet(OrderFilterSet):
         return orders.matching_words(
             self.form.cleaned_data, by_name=self.form.by_name, sort=self.form.sort[0]
         )
-
-    def filter_assigned(self, orders: OrderQuerySet, name: str, people: list[str]) -> OrderQuerySet:
-        return orders.filter(assigned_to(people, self.user))
 
     def filter_quiet(self, orders: OrderQuerySet, name: str, value: str) -> OrderQuerySet:
         is_overdue = Q(bucket__in=CAN_GO_QUIET, quiet_at__lte=timezone.now())
