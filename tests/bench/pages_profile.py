@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from django.template.base import Template
+from django.template.backends.jinja2 import Template
 
 from tests.bench.common import Profile
 
@@ -44,12 +44,12 @@ class _TemplateTime:
     def measure(self, profile: Profile) -> Iterator[None]:
         render = Template.render
 
-        def measured_render(template: Template, context: Any) -> Any:
+        def measured_render(template: Template, *args: Any, **kwargs: Any) -> Any:
             if self._depth:
-                return render(template, context)
+                return render(template, *args, **kwargs)
             self._depth, sql, started_at = 1, profile.sql.wall, time.perf_counter()
             try:
-                return render(template, context)
+                return render(template, *args, **kwargs)
             finally:
                 self._depth = 0
                 self.seconds += time.perf_counter() - started_at - (profile.sql.wall - sql)

@@ -10,6 +10,7 @@ from django import forms
 from django.core.cache import cache
 from django.db import IntegrityError, transaction
 from django.db.models import Max, Q, QuerySet
+from django.forms.renderers import Jinja2
 from django.utils import timezone
 from redis.exceptions import RedisError
 
@@ -36,6 +37,9 @@ class TabCount:
 
 class ViewForm(forms.Form):
     """The name of a view, and who sees it. Only users who may share views can choose a role."""
+
+    default_renderer = Jinja2()
+    """As that of the filters: each list page renders this form, too."""
 
     name = forms.CharField(max_length=60, label="Name")
     shared = forms.BooleanField(
