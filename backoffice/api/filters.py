@@ -7,13 +7,14 @@ parameter is an error. A client with a mistake must not get rows that it did not
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 import django_filters
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from django.http import QueryDict
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.request import Request
 
@@ -95,9 +96,13 @@ class StrictFilterBackend(DjangoFilterBackend):
             raise bad_request(
                 f"There is no parameter of that name here. These are known: {', '.join(known)}."
             )
-        for name, text in list_parameters(request).items():
-            if name in filterset.filters:
-                _check_spelling(name, text, filterset.filters[name].field)
+        for name, texts in _values(request):
+            field = filterset.form.fields.get(name)
+            if len(texts) > 1 and not isinstance(field, forms.MultipleChoiceField):
+                raise bad_request(f"{name} takes one value.")
+            if field is not None:
+                for text in texts:
+                    _check_spelling(name, text, field)
         for name, messages in filterset.errors.items():
             # A strict field says what its value must be; a field of a list page has a sentence.
             separator = " " if messages[0][:1].islower() else ": "
@@ -112,6 +117,14 @@ def _check_spelling(name: str, text: str, field: forms.Field) -> None:
             raise bad_request(f"{name} must be a UUID.")
     elif not text and not isinstance(field, _StrictField):
         raise bad_request(f"{name} must not be empty.")
+
+
+def _values(request: Request) -> Iterable[tuple[str, list[str]]]:
+    """Return each parameter with all of its values."""
+    parameters = list_parameters(request)
+    if isinstance(parameters, QueryDict):
+        return parameters.lists()
+    return [(name, [text]) for name, text in parameters.items()]
 
 
 def list_parameters(request: Request) -> Mapping[str, str]:

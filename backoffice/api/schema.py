@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.forms import MultipleChoiceField
+from drf_spectacular.contrib.django_filters import DjangoFilterExtension
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
@@ -59,6 +61,25 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
             "description": "`Token <token>`; made at System > API tokens, or by "
             "`manage.py createtoken NAME`.",
         }
+
+
+class FilterBackendSchema(DjangoFilterExtension):
+    """The parameters of filter sets: those with several values are arrays, one parameter each."""
+
+    target_class = "backoffice.api.filters.StrictFilterBackend"
+    priority = 1
+
+    def resolve_filter_field(
+        self, auto_schema: AutoSchema, model: Any, filterset_class: Any, name: str, one: Any
+    ) -> list[dict[str, Any]]:
+        parameters: list[dict[str, Any]] = super().resolve_filter_field(  # type: ignore[no-untyped-call]
+            auto_schema, model, filterset_class, name, one
+        )
+        if isinstance(one.field, MultipleChoiceField):
+            for parameter in parameters:
+                parameter["schema"] = {"type": "array", "items": parameter["schema"]}
+                parameter.update(explode=True, style="form")
+        return parameters
 
 
 class ResourceSchema(AutoSchema):

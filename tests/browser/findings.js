@@ -38,6 +38,21 @@ window.findings = {
     return [`scrolls sideways by ${over} px: ${tooWide.slice(-3).map(name).join(", ")}`];
   },
 
+  // Class names whose styles are in style sheets that the page does not load. `files`: the class
+  // names of each style sheet.
+  unstyled(files) {
+    const loaded = [...document.styleSheets].map(({ href }) => href ?? "");
+    const missing = new Map();
+    const known = new Set();
+    for (const [file, classes] of Object.entries(files)) {
+      const stem = file.replace(/\.css$/, "");
+      const isLoaded = loaded.some((href) => href.includes(`/${stem}.`));
+      for (const one of classes) isLoaded ? known.add(one) : missing.set(one, file);
+    }
+    const used = new Set([...document.querySelectorAll("body [class]")].flatMap((one) => [...one.classList]));
+    return [...used].filter((one) => missing.has(one) && !known.has(one)).map((one) => `.${one} needs ${missing.get(one)}`);
+  },
+
   // Targets smaller than 24 px, with another target less than 12 px from their center (WCAG 2.5.8).
   small() {
     const targets = [...document.querySelectorAll("a[href], button, summary, select, input:not([type=hidden])")]

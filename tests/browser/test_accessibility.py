@@ -1,7 +1,7 @@
 """Accessibility of every page in light and dark, at 320 px and with text of 200 %.
 
-No page has a serious finding of axe-core, scrolls sideways, has too small a target, or violates the
-content security policy.
+No page has a serious finding of axe-core, scrolls sideways, has too small a target, violates the
+content security policy, or uses a class of a style sheet that it does not load.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,8 @@ AXE: Final = "return findings.axe(...arguments)"
 SIDEWAYS: Final = "return findings.wide()"
 POLICY_VIOLATIONS: Final = "return findings.refused()"
 SMALL_TARGETS: Final = "return findings.small()"
+UNSTYLED: Final = "return findings.unstyled(...arguments)"
+CLASS_NAME: Final = re.compile(r"\.([a-z][a-z0-9-]*)(?=[^{}]*\{)")
 STANDARDS: Final = ("tag", ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"])
 WITH_BEST_PRACTICES: Final = ("tag", [*STANDARDS[1], "best-practice"])
 CONTRAST: Final = ("rule", ["color-contrast"])
@@ -69,6 +72,18 @@ def test_every_route_has_a_page_address(sample: SampleOffice) -> None:
     assert len(sample.pages) > 40
 
 
+@cache
+def class_names() -> dict[str, list[str]]:
+    """Return the class names in each of our style sheets."""
+    root = Path(__file__).resolve().parents[2]
+    sheets = sorted(root.glob("*/static/*/*.css"))
+    assert len(sheets) > 15
+    return {
+        f"{sheet.parent.name}/{sheet.name}": sorted(set(CLASS_NAME.findall(sheet.read_text())))
+        for sheet in sheets
+    }
+
+
 def set_color_scheme(page: Browser, scheme: str) -> None:
     """Set the color scheme and turn off transitions."""
     page.devtools(
@@ -102,6 +117,7 @@ def find_problems(page: Browser, script: str, where: str) -> list[str]:
         page.run(POLICY_VIOLATIONS),
         page.run(AXE, *WITH_BEST_PRACTICES),
         page.run(SMALL_TARGETS),
+        page.run(UNSTYLED, class_names()),
     )
     set_color_scheme(page, "dark")
     add("dark", page.run(AXE, *CONTRAST))
@@ -160,6 +176,8 @@ def test_checks_detect_known_accessibility_faults(script: str) -> None:
         found = "\n".join(page.run(AXE, *STANDARDS))
         assert all(rule in found for rule in ("color-contrast", "image-alt", "button-name"))
         assert page.run(SIDEWAYS) and page.run(SMALL_TARGETS)
+        page.run("document.querySelector('main').className = 'ring'")
+        assert page.run(UNSTYLED, class_names()) == [".ring needs orders/reviewing.css"]
 
 
 def test_check_detects_content_policy_violation(

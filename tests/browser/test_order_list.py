@@ -263,6 +263,70 @@ def test_orders_are_cancelled_in_bulk_after_preview(page: Browser, office: Offic
     )
 
 
+TICKED_KEYS = (
+    "return [...document.querySelectorAll('[data-pick]')].filter((box) => box.checked)"
+    ".map((box) => box.value)"
+)
+
+
+def test_back_button_ticks_no_other_rows(page: Browser, office: Office) -> None:
+    """The browser restores a form by position, and other rows may have come to the same ones."""
+    page.open(f"{office.url}/orders/?size=25")
+    page.click("tbody tr:nth-child(2) [data-pick]")
+    (ticked,) = page.run(TICKED_KEYS)
+    page.click("tbody tr:nth-child(2) .lead > a")
+    page.find(".person")
+    newest = "(SELECT id FROM orders_order ORDER BY created_at DESC LIMIT 1)"
+    office.back_office.query(
+        f"UPDATE orders_order SET created_at = created_at - interval '90 days' WHERE id = {newest}"
+    )
+    page.run("history.back()")
+    page.find("tbody [data-pick]")
+    page.wait_for_text("a page")
+    assert set(page.run(TICKED_KEYS)) <= {ticked}
+    assert row_count(page) == 25
+
+
+def test_choices_are_narrowed_by_typing(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/orders/")
+    page.click_text("Status")
+    page.type("details[open] [data-narrow]", "kit with")
+    shown = (
+        "return [...document.querySelectorAll('details[open] .options .check')]"
+        ".filter((one) => one.checkVisibility()).map((one) => one.textContent.trim())"
+    )
+    wait_until(lambda: len(page.run(shown)) == 1, 30, "one choice is left")
+    assert page.run(shown) == ["Kit with patient"]
+
+
+def test_orders_are_ticked_on_a_phone(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/orders/?size=25")
+    try:
+        page.resize(390, 800)
+        page.click("tbody tr:nth-child(2) [data-pick]")
+        assert len(page.run(TICKED_KEYS)) == 1
+        page.click("#bulk [data-pick-all]")
+        assert len(page.run(TICKED_KEYS)) == row_count(page) == 25
+        page.click("#bulk [data-everything]")
+        page.wait_for_text(f"{order_count(office)} ticked")
+    finally:
+        page.resize(1280, 900)
+
+
+def test_confirmation_names_the_ticked_orders(page: Browser, office: Office) -> None:
+    page.open(f"{office.url}/orders/?order_type=walk_in_test")
+    names = page.run(
+        "return [...document.querySelectorAll('tbody .lead > a:first-child')].slice(0, 2)"
+        ".map((link) => link.textContent.trim())"
+    )
+    for number in (1, 2):
+        page.click(f"tbody tr:nth-child({number}) [data-pick]")
+    page.click_text("Add a note…")
+    page.find("#id_text")
+    assert page.run("return document.forms[document.forms.length - 1].matches('form')")
+    assert page.text(".subjects").splitlines() == names
+
+
 def test_export_downloads_the_filtered_list(page: Browser, office: Office, tmp_path: Path) -> None:
     page.devtools(
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}

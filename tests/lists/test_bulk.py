@@ -58,7 +58,7 @@ def confirm(client: Client, verb: str, *, query: str = "", **more: Any) -> Any:
 
 def shown_on(page: str) -> dict[str, str]:
     """What a confirmation page says of the rows that match."""
-    return dict(re.findall(r'name="(total|matches)" value="([^"]*)"', page))
+    return dict(re.findall(r'name="(total|digest)" value="([^"]*)"', page))
 
 
 def work() -> None:

@@ -91,6 +91,22 @@ def test_short_list_is_read_by_key(some: QuerySet[Order]) -> None:
         assert ("unnest(" in captured.captured_queries[-1]["sql"]) == is_by_key
 
 
+def test_page_before_new_rows_is_the_first_page(some: QuerySet[Order]) -> None:
+    """Rows that came since would otherwise be a page of their own, with only a few rows."""
+    for sort in SORTS:
+        first = fetch_page(some, sort, size=7)
+        after = {"after": first.next, "before": None}
+        second = fetch_page(some, sort, size=5, **after)
+        assert second.previous
+        for size in (7, 5):
+            back = fetch_page(some, sort, size=size, after=None, before=second.previous)
+            assert keys(back) == (keys(first) if size == 7 else keys(first)[2:])
+            assert (back.previous is None) == (size == 7)
+        short = fetch_page(some, sort, size=9, after=None, before=second.previous)
+        assert keys(short) == keys(fetch_page(some, sort, size=9))
+        assert short.previous is None and short.next
+
+
 def test_stored_count_is_shown_exactly(some: QuerySet[Order]) -> None:
     count, page = count_and_page(some, Order.objects.all(), SORTS[0], 7, START, number=30, cap=20)
     assert str(count) == "30"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -101,6 +101,10 @@ class TimestampField(forms.CharField):
 
 
 class UuidField(forms.UUIDField):
+    default_error_messages: ClassVar = {
+        "invalid": "Type the whole id: 36 letters, digits and dashes."
+    }
+
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**(_OPTIONAL | kwargs))
 

@@ -69,13 +69,16 @@ def fetch_page(
 ) -> Page[Row]:
     """Return one page of `rows`: one query, and one more by key for a private cursor.
 
-    A cursor that cannot be decoded, or that names a deleted row, leads to the first page.
+    A cursor that cannot be decoded, or that names a deleted row, leads to the first page. So does a
+    `before` that has too few rows to fill a page.
     """
     cursor, descending = page_start(rows, sort, after=after, before=before)
     backwards = descending != sort.descending
     # The extra row shows that there is another page.
     fetched = list(_first_rows(rows, sort.columns, cursor, size + 1, descending))
     has_more, fetched = len(fetched) > size, fetched[:size]
+    if backwards and len(fetched) < size:
+        return fetch_page(rows, sort, size=size)
     if backwards:
         fetched.reverse()
     if not fetched:

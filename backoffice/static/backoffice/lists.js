@@ -19,10 +19,9 @@ function show() {
   everything.closest(".all").toggleAttribute("data-on", whole);
   const words = everything.checked ? everything.closest(".all").textContent.trim().replace(/^All (\S+).*/s, "$1") : String(ticked);
   form.querySelector("[data-picked]").textContent = words;
-  const head = document.querySelector("[data-pick-all]");
-  if (head) {
-    head.checked = whole;
-    head.indeterminate = ticked > 0 && !whole;
+  for (const box of document.querySelectorAll("[data-pick-all]")) {
+    box.checked = whole;
+    box.indeterminate = ticked > 0 && !whole;
   }
 }
 

@@ -87,17 +87,21 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
                 return redirect(_back(list_page, run))
     review = action.review(rows, user) if total <= action.max_rows else {}
     keys = [] if everything else selected_keys(request, list_page)
-    if review.get("shown"):
-        review_rows = review["shown"]
+    shown = review.get("shown", [])
+    if shown:
         # The page lists these rows one by one. The run takes exactly them, even if the filter
         # matches others by then.
-        keys, everything = [row.pk for row in review_rows], False
+        keys, everything = [row.pk for row in shown], False
+    elif keys:
+        shown = list(rows[:MAX_SHOWN])
+    if shown:
         record_list(
             request,
             list_page.subject,
-            [row.pk for row in review_rows],
-            map(list_page.patient_id_of, review_rows),
+            [row.pk for row in shown],
+            map(list_page.patient_id_of, shown),
         )
+    labels = list_page.labels_and_urls([row.pk for row in shown], user)
     context = {
         "list_page": list_page,
         "action": action,
@@ -113,6 +117,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         "everything": everything,
         "query": request.POST.get("query", ""),
         "review": review,
+        "shown": [_label_and_url(labels, str(row.pk)) for row in shown],
     }
     status = 422 if begun else 200
     return render(request, "lists/bulk.html", context, status=status)
@@ -202,7 +207,7 @@ def _confirmed(request: HttpRequest) -> MatchDigest:
         if sent_total.isascii() and sent_total.isdigit() and len(sent_total) < 10
         else -1
     )
-    return MatchDigest(total, request.POST.get("matches", ""))
+    return MatchDigest(total, request.POST.get("digest", ""))
 
 
 def _changed(request: HttpRequest, list_page: ListPage, total: int) -> str:
