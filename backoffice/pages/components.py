@@ -64,12 +64,12 @@ def component_context() -> dict[str, Any]:
         "columns": _COLUMNS,
         "list": SimpleNamespace(
             form=form, sort="name", direction="asc", falling=form.DESCENDING_FIRST,
-            noun="orders", sizes=SIZES, size=50,
+            sizes=SIZES, size=50,
         ),
         "pager": {
             "page": Page(rows=["row"], previous="cursor", next=None),
             "first": 51, "last": 1_100, "next_at": 1_101, "previous_at": 1,
-            "total": Count(1_100, capped=True),
+            "total": Count(1_100, capped=True), "noun": "orders",
         },
         "tabs": [
             Tab(label, f"?bucket={key}", key == vocabulary.NEEDS_ACTION, Count(12), key,

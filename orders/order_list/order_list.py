@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.accounts.access import may
@@ -68,6 +67,7 @@ class OrderList(ListPage):
         Preset("quiet", "Over usual time", {"quiet": ["true"], "order_key": ["quiet_at"]}),
     )
     patient_column = "user_id"
+    detail_route = "orders:detail"
     bulk_actions = BULK_ACTIONS
     bulk_pages: ClassVar = (
         BulkPage("Print documents…", "documents:choose", ("orders.view", "patients.view")),
@@ -124,15 +124,8 @@ class OrderList(ListPage):
             today=timezone.localdate(now),
         )
 
-    def labels_and_urls(self, keys: Iterable[object], user: Any) -> dict[str, tuple[str, str]]:
-        by_name = may(user, "patients.view")
-        return {
-            str(order.pk): (
-                order.patient_label if by_name else f"Order {str(order.pk)[:8]}",
-                reverse("orders:detail", args=[order.pk]),
-            )
-            for order in Order.objects.filter(pk__in=list(keys)).with_list_columns()
-        }
+    def row_label(self, row: Order, user: Any) -> str:
+        return row.patient_label if may(user, "patients.view") else super().row_label(row, user)
 
 
 def _status_tabs(filters: ListFilterSet, counts: Mapping[str, int] | None) -> list[Tab]:

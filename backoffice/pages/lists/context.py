@@ -55,6 +55,7 @@ class PagerContext(TypedDict):
     next_at: int
     previous_at: int
     total: Count | None
+    noun: str
 
 
 @dataclass(slots=True)
@@ -247,6 +248,7 @@ class ListContext:
             "next_at": last + 1,
             "previous_at": max(first - self.size, 1),
             "total": total,
+            "noun": self.list_page.nouns[total is None or total.value != 1],
         }
 
 

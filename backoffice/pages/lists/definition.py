@@ -108,6 +108,8 @@ class ListPage:
     patient_column: ClassVar[str] = ""
     """The column with the patient of a row, for the audit trail. Empty: rows have no patient."""
     presets: ClassVar[Sequence[Preset]] = ()
+    detail_route: ClassVar[str] = ""
+    """The route of the page of a row, by its key. Empty: rows have none."""
     bulk_actions: ClassVar[Sequence[BulkAction]] = ()
     bulk_pages: ClassVar[Sequence[BulkPage]] = ()
 
@@ -179,12 +181,23 @@ class ListPage:
         """Return the patient whom a row is about, for the audit trail."""
         return getattr(row, self.patient_column) if self.patient_column else None
 
-    def labels_and_urls(self, keys: Iterable[object], user: Any) -> dict[str, tuple[str, str]]:
-        """Return labels and URLs of a few records, by their key as text.
+    def row_label(self, row: Any, user: Any) -> str:
+        """Return what a row is called beside its checkbox and on the pages of bulk actions.
 
-        The URL of a record without a page is empty. The user's roles limit the labels.
+        The user's roles limit it.
         """
-        return {str(key): (f"{self.subject.capitalize()} {str(key)[:8]}", "") for key in keys}
+        return self._key_label(row.pk)
+
+    def labels_and_urls(self, keys: Iterable[object], user: Any) -> dict[str, tuple[str, str]]:
+        """Return labels and URLs of a few records, by their key as text. A URL may be empty."""
+        labels = {str(key): (self._key_label(key), "") for key in keys}
+        for row in self.visible_rows(user).filter(pk__in=list(labels)):
+            address = reverse(self.detail_route, args=[row.pk]) if self.detail_route else ""
+            labels[str(row.pk)] = self.row_label(row, user), address
+        return labels
+
+    def _key_label(self, key: object) -> str:
+        return f"{self.subject.capitalize()} {str(key)[:8]}"
 
     def url(self, route: str = "list", *args: Any) -> str:
         name = f"{self.name}:{route}"
