@@ -192,9 +192,12 @@ class ListPage:
         """Return labels and URLs of a few records, by their key as text. A URL may be empty."""
         labels = {str(key): (self._key_label(key), "") for key in keys}
         for row in self.visible_rows(user).filter(pk__in=list(labels)):
-            address = reverse(self.detail_route, args=[row.pk]) if self.detail_route else ""
-            labels[str(row.pk)] = self.row_label(row, user), address
+            labels[str(row.pk)] = self.label_and_url(row, user)
         return labels
+
+    def label_and_url(self, row: Any, user: Any) -> tuple[str, str]:
+        address = reverse(self.detail_route, args=[row.pk]) if self.detail_route else ""
+        return self.row_label(row, user), address
 
     def _key_label(self, key: object) -> str:
         return f"{self.subject.capitalize()} {str(key)[:8]}"

@@ -87,13 +87,12 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
                 return redirect(_back(list_page, run))
     review = action.review(rows, user) if total <= action.max_rows else {}
     keys = [] if everything else selected_keys(request, list_page)
-    shown = review.get("shown", [])
-    if shown:
+    selected = list(rows[:MAX_SHOWN]) if keys and not review.get("shown") else []
+    shown = review.get("shown") or selected
+    if review.get("shown"):
         # The page lists these rows one by one. The run takes exactly them, even if the filter
         # matches others by then.
         keys, everything = [row.pk for row in shown], False
-    elif keys:
-        shown = list(rows[:MAX_SHOWN])
     if shown:
         record_list(
             request,
@@ -101,7 +100,6 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
             [row.pk for row in shown],
             map(list_page.patient_id_of, shown),
         )
-    labels = list_page.labels_and_urls([row.pk for row in shown], user)
     context = {
         "list_page": list_page,
         "action": action,
@@ -117,7 +115,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         "everything": everything,
         "query": request.POST.get("query", ""),
         "review": review,
-        "shown": [_label_and_url(labels, str(row.pk)) for row in shown],
+        "selected": [list_page.label_and_url(row, user) for row in selected],
     }
     status = 422 if begun else 200
     return render(request, "lists/bulk.html", context, status=status)
