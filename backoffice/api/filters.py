@@ -7,14 +7,14 @@ parameter is an error. A client with a mistake must not get rows that it did not
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 import django_filters
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import QueryDict
+from django.utils.datastructures import MultiValueDict
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.request import Request
 
@@ -96,7 +96,7 @@ class StrictFilterBackend(DjangoFilterBackend):
             raise bad_request(
                 f"There is no parameter of that name here. These are known: {', '.join(known)}."
             )
-        for name, texts in _values(request):
+        for name, texts in list_parameters(request).lists():
             field = filterset.form.fields.get(name)
             if len(texts) > 1 and not isinstance(field, forms.MultipleChoiceField):
                 raise bad_request(f"{name} takes one value.")
@@ -119,15 +119,7 @@ def _check_spelling(name: str, text: str, field: forms.Field) -> None:
         raise bad_request(f"{name} must not be empty.")
 
 
-def _values(request: Request) -> Iterable[tuple[str, list[str]]]:
-    """Return each parameter with all of its values."""
-    parameters = list_parameters(request)
-    if isinstance(parameters, QueryDict):
-        return parameters.lists()
-    return [(name, [text]) for name, text in parameters.items()]
-
-
-def list_parameters(request: Request) -> Mapping[str, str]:
+def list_parameters(request: Request) -> MultiValueDict[str, str]:
     """Return the parameters of a list: the query, or the JSON body of a search."""
     if request.method != "POST":
         return request.query_params
@@ -136,4 +128,4 @@ def list_parameters(request: Request) -> Mapping[str, str]:
         isinstance(value, str) and is_storable(value) for value in body.values()
     ):
         raise bad_request("The body must be a JSON object, and its values text.")
-    return body
+    return MultiValueDict({name: [text] for name, text in body.items()})
