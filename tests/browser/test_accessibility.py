@@ -176,8 +176,8 @@ def test_checks_detect_known_accessibility_faults(script: str) -> None:
         found = "\n".join(page.run(AXE, *STANDARDS))
         assert all(rule in found for rule in ("color-contrast", "image-alt", "button-name"))
         assert page.run(SIDEWAYS) and page.run(SMALL_TARGETS)
-        page.run("document.querySelector('main').className = 'ring'")
-        assert page.run(UNSTYLED, class_names()) == [".ring needs orders/reviewing.css"]
+        page.run("document.querySelector('main').className = 'site-list'")
+        assert page.run(UNSTYLED, class_names()) == [".site-list needs orders/scheduling.css"]
 
 
 def test_check_detects_content_policy_violation(
