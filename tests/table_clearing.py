@@ -14,6 +14,8 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 KEPT_TABLE: Final = "core_installation"
 """This table is created with its row. What processes remember of it must not change."""
 
+LOCK_SECONDS: Final = 60
+
 
 def flush_statements(
     self: DatabaseOperations, style: Any, tables: Sequence[str], **_: Any
@@ -28,10 +30,33 @@ def delete_statements(names: Sequence[str]) -> list[str]:
     """Return statements for one transaction that delete all rows of these tables, by quoted
     names."""
     return [
-        # As TRUNCATE does, wait for statements that still write, and delete their rows, too.
-        f"LOCK TABLE {', '.join(names)} IN EXCLUSIVE MODE",
+        lock_statement(names),
         # Disable triggers: some refuse deletes, and none needs to see these deletes or rows that
         # are restored in the same transaction.
         "SET LOCAL session_replication_role = replica",
         "; ".join(f"DELETE FROM {name}" for name in names),
     ]
+
+
+def lock_statement(names: Sequence[str]) -> str:
+    """Return a statement that waits until no other transaction writes to these tables.
+
+    As with TRUNCATE, rows of statements that still ran are then deleted, too. It never waits while
+    it holds some of the locks: a process that writes to the tables in another order, such as the
+    sandbox, would be the victim of a deadlock or its cause.
+    """
+    return f"""
+        DO $$
+        DECLARE
+            last_try timestamptz := clock_timestamp() + interval '{LOCK_SECONDS} seconds';
+        BEGIN
+            LOOP
+                BEGIN
+                    LOCK TABLE {", ".join(names)} IN EXCLUSIVE MODE NOWAIT;
+                    EXIT;
+                EXCEPTION WHEN lock_not_available THEN
+                    IF clock_timestamp() > last_try THEN RAISE; END IF;
+                END;
+                PERFORM pg_sleep(0.01);
+            END LOOP;
+        END $$"""
