@@ -123,7 +123,7 @@ app.conf.beat_schedule = {
         10, "backoffice.operations.tasks.notify_about_commands", "bulk"
     ),
     "team: notify about orders": _every(5, "orders.tasks.notify_staff", "bulk"),
-    "team: send e-mails": _every(10, "backoffice.operations.tasks.send_emails", "bulk"),
+    "team: send emails": _every(10, "backoffice.operations.tasks.send_emails", "bulk"),
     "audit: seal new entries": _every(60, "backoffice.operations.tasks.seal_audit_entries", "bulk"),
     "audit: verify the chain": _every(60, "backoffice.operations.tasks.verify_audit_chain", "bulk"),
     "audit: archive old entries": _every(

@@ -152,7 +152,7 @@ if REDIS_URL.startswith("unix://"):
         "?db=", "?virtual_host="
     )
 
-# E-mail to staff: a notice with a link, without details
+# Email to staff: a notice with a link, without details
 
 EMAIL_URL = env.url("EMAIL_URL", "", ("smtp", "smtp+tls", "smtps"))
 if EMAIL_URL:
@@ -378,7 +378,7 @@ SESSION_ENGINE = "backoffice.accounts.session_store"
 SESSION_COOKIE_NAME = "__Host-bo" if HTTPS_ONLY else "bo"
 SESSION_COOKIE_SECURE = HTTPS_ONLY
 SESSION_COOKIE_HTTPONLY = True
-# With "Strict", a link in an e-mail would lead to the sign-in page, because the browser would not
+# With "Strict", a link in an email would lead to the sign-in page, because the browser would not
 # send the session cookie, and that page would end the existing session. Every change needs the CSRF
 # token of a form.
 SESSION_COOKIE_SAMESITE = "Lax"

@@ -1,6 +1,6 @@
 """The catalogs of lab accounts, as last read from the service.
 
-The lab account decides which lab tests and markers can be ordered (specification, "Lab catalogue
+The lab account decides which lab tests and markers can be ordered (specification, "Lab catalog
 and accounts"). The mirror may have an old catalog or none. A test or marker that could not be
 checked is never reported as lacking.
 """

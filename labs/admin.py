@@ -103,7 +103,7 @@ class TeamAdmin(BaseAdmin):
     """Names of teams. The service has only ids of teams, so the names exist only here."""
 
     group = groups.LABORATORIES
-    words = "Names for the teams of our organisation, and the accounts each may use"
+    words = "Names for the teams of our organization, and the accounts each may use"
     needs = ("labs.view",)
     changes = "lab_accounts.change"
     sort = Sort(("id",))

@@ -81,7 +81,7 @@ def cancellation_preview(order: Order) -> CancellationPreview:
     if order.origin in ("redraw", "recreation"):
         preview.will("Only this order ends; the others in its transaction continue.")
     _message(preview, order)
-    preview.will_not("A cancelled order cannot be reopened: place a new one instead.")
+    preview.will_not("A canceled order cannot be reopened: place a new one instead.")
     return preview
 
 
@@ -95,7 +95,7 @@ def _impossible(preview: CancellationPreview, order: Order, steps: Collection[st
             redraws.exclude(low_level_status__in=CANCELED_STATUSES).with_list_columns()
         )
         preview.warn(
-            "This order needs a new draw and cannot be cancelled itself: its redraw carries on. "
+            "This order needs a new draw and cannot be canceled itself: its redraw carries on. "
             + ("Cancel the redraw instead." if preview.instead else "There is no redraw yet.")
         )
     elif low in _RESULT or not _RESULT.isdisjoint(steps):
@@ -110,7 +110,7 @@ def _impossible(preview: CancellationPreview, order: Order, steps: Collection[st
     elif low in _AT_LAB:
         preview.warn("The sample has left our hands, so the order cannot be cancelled.")
     else:
-        preview.warn("The service does not let an order be cancelled at this point.")
+        preview.warn("The service does not let an order be canceled at this point.")
 
 
 def _kit(preview: CancellationPreview, steps: Collection[str]) -> None:
@@ -136,7 +136,7 @@ def _visit(preview: CancellationPreview, order: Order) -> None:
         return
     when = format_appointment_time(visit.start_at, visit.visit_zone)
     if visit.type == appointment_rules.HOME:
-        preview.will(f"The at-home visit is cancelled too: {when}.")
+        preview.will(f"The at-home visit is canceled too: {when}.")
         if (
             visit.start_at is not None
             and visit.start_at - timezone.now() < appointment_rules.REFUND_PERIOD
@@ -145,7 +145,7 @@ def _visit(preview: CancellationPreview, order: Order) -> None:
         elif visit.start_at is not None:
             preview.will("It begins in more than 24 hours, so it is refunded.")
         return
-    preview.warn(f"The appointment at a service centre is not cancelled by this: {when}.")
+    preview.warn(f"The appointment at a service center is not canceled by this: {when}.")
     if appointment_rules.is_self_service(visit):
         preview.warn(appointment_rules.SELF_SERVICE_SCRIPT)
     elif not appointment_rules.why_not_cancel(visit):
@@ -160,7 +160,7 @@ def _message(preview: CancellationPreview, order: Order) -> None:
     details = order.record_at("patient_details")
     ways = ["SMS"] if details.get("phone_number") else []
     if details.get("email") and order.method != "testkit":
-        ways.append("e-mail")
+        ways.append("email")
     if ways:
         preview.will(
             f"The service tells the patient by {' and '.join(ways)}, if it sends messages for us."

@@ -55,7 +55,7 @@ class CancelForm(CancellationReasonForm):
             )
         if reasons:
             self.fields["visit_reason"] = forms.ChoiceField(
-                label="Its reason, for the centre", required=False, choices=reasons
+                label="Its reason, for the center", required=False, choices=reasons
             )
 
     def clean_visit_too(self) -> bool:
@@ -67,7 +67,7 @@ class CancelForm(CancellationReasonForm):
     def clean_visit_reason(self) -> str:
         reason: str = self.cleaned_data["visit_reason"]
         if self.cleaned_data.get("visit_too") and not reason:
-            raise forms.ValidationError("Choose the reason for the centre.")
+            raise forms.ValidationError("Choose the reason for the center.")
         return reason
 
 

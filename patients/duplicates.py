@@ -1,7 +1,7 @@
 """Duplicate candidates: patients who may be the person in a form or another patient.
 
 Staff are warned and can continue. A candidate has the same birth date and a similar name (also with
-first and last name swapped), the same phone number, or the same e-mail address. Each reason has its
+first and last name swapped), the same phone number, or the same email address. Each reason has its
 own index.
 """
 
@@ -22,7 +22,7 @@ from patients.search_keys import parse_birth_date, phone_key, words
 
 MAX_CANDIDATES: Final = 5
 MAX_COMPARED: Final = 200
-"""Most people compared for each birth date, phone number or e-mail address."""
+"""Most people compared for each birth date, phone number or email address."""
 MIN_SIMILARITY: Final = 0.8
 PHONE_DIGITS: Final = 10
 
@@ -100,7 +100,7 @@ def find_duplicate_candidates(
         if len(phone) == PHONE_DIGITS and person.phone_digits.startswith(phone):
             reasons.append("Same phone number")
         if "@" in email and person.email.lower() == email:
-            reasons.append("Same e-mail address")
+            reasons.append("Same email address")
         if reasons:
             candidates.append(DuplicateCandidate(person, reasons))
     candidates.sort(key=lambda candidate: (-len(candidate.reasons), candidate.person.pk))

@@ -32,7 +32,7 @@ class PatientListForm(FilterForm):
 class PatientListFilterSet(ListFilterSet):
     """The search box.
 
-    It takes parts of names, digits of a phone number, an e-mail address, a birth date, the
+    It takes parts of names, digits of a phone number, an email address, a birth date, the
     beginning of an id, or a client user id.
     """
 

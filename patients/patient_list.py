@@ -103,8 +103,8 @@ COLUMNS: Final = (
     Column("patient", "Patient", css="roomy", macro="patient_id", cell_css="roomy"),
     Column(
         "email",
-        "E-mail",
-        (ExportCell("E-mail", _patient_value("email")),),
+        "Email",
+        (ExportCell("Email", _patient_value("email")),),
         shown=False,
         cell_css="wrap",
     ),

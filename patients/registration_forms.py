@@ -69,7 +69,7 @@ class PersonForm(BlockForm):
     dob = date_field("Birth date")
     gender = choice_field("Sex", "person.gender", required=True)
     phone_number = PhoneField(label="Phone", max_length=32)
-    email = forms.EmailField(label="E-mail", max_length=200)
+    email = forms.EmailField(label="Email", max_length=200)
     first_line = text_field("Street address")
     second_line = text_field("Apartment, unit", required=False)
     city = text_field("City", 100)
@@ -85,7 +85,7 @@ class PersonForm(BlockForm):
     proxy_first_name = NameField(label="First name", required=False)
     proxy_last_name = NameField(label="Last name", required=False)
     proxy_phone_number = PhoneField(label="Phone", max_length=32, required=False)
-    proxy_email = forms.EmailField(label="E-mail", max_length=200, required=False)
+    proxy_email = forms.EmailField(label="Email", max_length=200, required=False)
     proxy_same_address = forms.BooleanField(
         label="Lives with the patient", required=False, initial=True
     )
@@ -258,7 +258,7 @@ class InsuranceForm(BlockForm):
     guarantor_first_name = NameField(label="First name", required=False)
     guarantor_last_name = NameField(label="Last name", required=False)
     guarantor_phone_number = PhoneField(label="Phone", max_length=32, required=False)
-    guarantor_email = forms.EmailField(label="E-mail", max_length=200, required=False)
+    guarantor_email = forms.EmailField(label="Email", max_length=200, required=False)
     guarantor_same_address = forms.BooleanField(
         label="Lives with the patient", required=False, initial=True
     )

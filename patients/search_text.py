@@ -59,7 +59,7 @@ class SearchText:
     text: str = ""
     """With single spaces."""
     name: RequiredPrefixes = ()
-    """The whole text as a name; empty if it has a birth date or an e-mail address."""
+    """The whole text as a name; empty if it has a birth date or an email address."""
     words: RequiredPrefixes = ()
     """The name that is left without the other parts."""
     email: str = ""

@@ -169,7 +169,7 @@ def test_htmx_request_without_session_gets_empty_401(client: Client) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("state", ["logged out", "closed account"])
+@pytest.mark.parametrize("state", ["signed out", "closed account"])
 def test_views_require_an_active_session(client: Client, state: str) -> None:
     user = staff("clinician")
     client.force_login(user)
@@ -201,7 +201,7 @@ def test_navigation_entry_opens_first_permitted_page() -> None:
         return {e.section.label: (e.url, e.current) for e in entries_for(staff(role), path)}
 
     everything = shown("administrator", "/system/events/7/")
-    order = ["Orders", "Appointments", "Results", "Patients", "Catalogue & accounts", "System"]
+    order = ["Orders", "Appointments", "Results", "Patients", "Catalog & accounts", "System"]
     assert [label for label in everything if label != "Today"] == order
     assert everything["System"] == ("/system/", True)
     assert [label for label, (_, current) in everything.items() if current] == ["System"]
@@ -285,4 +285,6 @@ def test_404_page_shows_navigation_only_to_staff(client: Client) -> None:
 def test_form_of_ended_session_explains_next_step() -> None:
     answer = Client(enforce_csrf_checks=True).post("/patients/register/", {"first_name": "Testa"})
     page = answer.content.decode()
-    assert answer.status_code == 403 and "Nothing was sent" in page and "Log in in another" in page
+    assert (
+        answer.status_code == 403 and "Nothing was sent" in page and "Sign in from another" in page
+    )

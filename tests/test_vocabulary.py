@@ -86,7 +86,7 @@ def test_missing_value_is_not_unknown(empty: str | None) -> None:
 
 def test_unknown_vocabulary_raises_key_error() -> None:
     with pytest.raises(KeyError):
-        v.term("order.colour", "red")
+        v.term("order.color", "red")
 
 
 def test_alternative_spellings_are_the_same_value() -> None:

@@ -1,6 +1,6 @@
 """Routes of events: which handler applies which event type (webhooks, chapter 3).
 
-The table has every type of the catalogue. Groups of events are applied in the order of this table.
+The table has every type of the catalog. Groups of events are applied in the order of this table.
 An event with a type that is not in the table is stored and counted as unknown. It can be replayed
 when a later release has its type.
 """
@@ -124,7 +124,7 @@ ROUTES: Final[Mapping[str, Route]] = {
     # Not applied yet.
     "continuous_query.result_table.changed": STORED_ONLY,
     ATTEMPT_EXHAUSTED: STORED_ONLY,
-    # Replaced by the sleep cycle events and removed from the catalogue.
+    # Replaced by the sleep cycle events and removed from the catalog.
     "daily.timeseries.hypnogram.created": IGNORED,
     "daily.timeseries.hypnogram.updated": IGNORED,
     "historical.timeseries.hypnogram.created": IGNORED,

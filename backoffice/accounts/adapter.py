@@ -30,7 +30,7 @@ from backoffice.audit.recording import AuditUnavailable, record_failed_sign_in, 
 from backoffice.core.request_ids import client_address
 
 TOO_MANY_ATTEMPTS: Final = (
-    "Too many attempts. Wait four minutes, then try again. Where you have logged in before, "
+    "Too many attempts. Wait four minutes, then try again. Where you have signed in before, "
     "attempts of others do not count; and passkeys always work."
 )
 MESSAGE_TEXTS: Final = {
@@ -62,7 +62,7 @@ class AccountAdapter(DefaultAccountAdapter):
     """`ACCOUNT_ADAPTER`. Record every success and every refusal. Nobody can sign up."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
-        "username_password_mismatch": "Log-in name and password do not match. "
+        "username_password_mismatch": "Username and password do not match. "
         "Both are case-sensitive.",
         "incorrect_password": "That is not your password.",
     }
@@ -132,7 +132,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
         """Refuse a passkey or single sign-on of a closed account."""
         record_failed_sign_in(request)
-        messages.error(request, "You could not be logged in. Ask an administrator of your clinic.")
+        messages.error(request, "You could not be signed in. Ask an administrator of your clinic.")
         return HttpResponseRedirect(reverse("login"))
 
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:

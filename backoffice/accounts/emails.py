@@ -1,7 +1,7 @@
-"""E-mail about an account: links to set a password, and notices of changes to signing in.
+"""Email about an account: links to set a password, and notices of changes to signing in.
 
-Each e-mail is a row, written in the transaction of the change that it is about. A worker claims one
-row at a time and sends it. A failed e-mail is retried until it is too old to be useful.
+Each email is a row, written in the transaction of the change that it is about. A worker claims one
+row at a time and sends it. A failed email is retried until it is too old to be useful.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEASE_SECONDS: Final = 120
 NEWS_DAYS: Final = 2
 VOIDED: Final = (
     "An administrator of your clinic voided your password: it opens nothing any more, and you are "
-    "logged out everywhere.\n\n"
+    "signed out everywhere.\n\n"
 )
 UNEXPECTED: Final = "If you expected none, do nothing: it changes nothing by itself."
 UNEXPECTED_VOID: Final = (
@@ -58,7 +58,7 @@ def notify_owner(request: HttpRequest, user: User, what: str, *, email: str = ""
 
 
 def send_due() -> int:
-    """Send the e-mails that are due. Return how many were sent."""
+    """Send the emails that are due. Return how many were sent."""
     if not settings.EMAIL_URL:
         return 0
     half_an_hour = timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
@@ -80,7 +80,7 @@ def _send(
         try:
             message(row).send()
         except (OSError, smtplib.SMTPException, ValueError) as error:
-            logger.warning("an e-mail about an account failed: %s", type(error).__name__)
+            logger.warning("an email about an account failed: %s", type(error).__name__)
         else:
             same_request.delete()
             sent += 1
@@ -118,7 +118,7 @@ def _change_message(row: AccountNews) -> EmailMessage:
         f"{row.what}: account {row.user.get_username()}, on {at}, from the address "
         f"{row.ip or 'of a machine we do not know'}.\n\n"
         "If this was neither you nor agreed with you, tell an administrator of your clinic at "
-        "once. Where you are logged in, and by what means you do, stands here:\n\n"
+        "once. Where you are signed in, and by what means you do, stands here:\n\n"
         f"{settings.SITE_URL}{reverse('account')}\n",
     )
 

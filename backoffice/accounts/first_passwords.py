@@ -1,7 +1,7 @@
 """First passwords: temporary passwords, which their owners must replace.
 
 When an administrator creates an account, or voids its password, they do not type a password. If
-e-mail is configured, the owner gets a link to set one, as for a forgotten password. Otherwise the
+email is configured, the owner gets a link to set one, as for a forgotten password. Otherwise the
 administrator is shown a random password once. It is valid for a day, and whoever signs in with it
 sees no page until they have chosen their own.
 """
@@ -33,7 +33,7 @@ def issue(user: User, *, voided: bool = False) -> str:
     """Replace the password of `user`, in the caller's transaction.
 
     Return the first password, or "" if a link is mailed instead. `voided` says that they had a
-    password before; the e-mail mentions it.
+    password before; the email mentions it.
     """
     first = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(4))
     mailed = bool(settings.EMAIL_URL and user.email)

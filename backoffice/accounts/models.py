@@ -1,4 +1,4 @@
-"""Members of staff, their sessions, throttle buckets, and queued e-mails about accounts."""
+"""Members of staff, their sessions, throttle buckets, and queued emails about accounts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Throttle(models.Model):
 
 
 class PasswordReset(models.Model):
-    """A queued e-mail with a link to set a password. See `emails.py`."""
+    """A queued email with a link to set a password. See `emails.py`."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"

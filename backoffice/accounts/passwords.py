@@ -34,7 +34,7 @@ ON CONFLICT (user_id) DO UPDATE SET asked_at = statement_timestamp(), due_at = s
 
 
 def queue_reset(email: str) -> None:
-    """Queue a link for the account with this e-mail address, if there is one."""
+    """Queue a link for the account with this email address, if there is one."""
     with connection.cursor() as cursor:
         cursor.execute(_QUEUE_RESET, [email])
 
@@ -88,10 +88,10 @@ class ChangePasswordForm(_NewPasswordMixin, PasswordChangeForm):
 
 
 class NewPasswordForm(_NewPasswordMixin, SetPasswordForm):  # type: ignore[type-arg]  # only in the stubs
-    reason = "by e-mail"
+    reason = "by email"
 
 
 class PasswordResetRequestForm(forms.Form):
     email = forms.EmailField(
-        label="E-mail", max_length=254, widget=forms.EmailInput({"autocomplete": "email"})
+        label="Email", max_length=254, widget=forms.EmailInput({"autocomplete": "email"})
     )

@@ -17,7 +17,7 @@ AREAS: Final[dict[str, tuple[str, ...]]] = {
     "exceptions": ("exceptions.work",),
     "notes": ("notes.write",),
     "downloads": ("lists.export", "views.share"),
-    "the catalogue of labs": ("labs.view", "lab_tests.change", "lab_accounts.change"),
+    "the catalog of labs": ("labs.view", "lab_tests.change", "lab_accounts.change"),
     "requests to the service": ("commands.view", "commands.decide"),
     "the system": (
         *("system.view", "records.view", "vocabulary.change", "service.check"),

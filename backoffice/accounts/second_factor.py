@@ -195,7 +195,7 @@ class PasskeyForm(AddWebAuthnForm):
         help_text="What you call the device or key it is kept on.",
     )
     passwordless = forms.BooleanField(
-        label="Log in with it alone, without user name and password",
+        label="Sign in with it alone, without user name and password",
         required=False,
         initial=True,
         help_text="The device then asks for your finger, face or PIN.",

@@ -1,6 +1,6 @@
 """Sign in by OpenID Connect, at the provider of the clinic.
 
-The account is found by the provider's id of the person. The first time, it is found by their e-mail
+The account is found by the provider's id of the person. The first time, it is found by their email
 address, which the provider must have verified, among the addresses of accounts. Nobody else gets
 in, unless `OIDC_CREATE` is on. An account that is linked to one id is never linked to a second one:
 an administrator unlinks it first. `OIDC_ROLES_CLAIM` names the claim with all roles of the person:
@@ -33,7 +33,9 @@ from backoffice.service.json_text import JsonObject
 logger = logging.getLogger(__name__)
 
 PROVIDER: Final = "oidc"
-_FAILURE_MESSAGE: Final = "The log-in at {} did not work. Try again, or log in with your password."
+_FAILURE_MESSAGE: Final = (
+    "The sign-in at {} did not work. Try again, or sign in with your password."
+)
 TOPIC: Final = "single sign-on"
 """Object type of audit entries about links; the object id is that of the account."""
 LINKED: Final = "Your account was linked to single sign-on"
@@ -105,12 +107,12 @@ def _claims(sociallogin: SocialLogin) -> JsonObject:
 
 
 def _verified_email(claims: JsonObject) -> str:
-    """Return the e-mail address that the provider has verified, or ""."""
+    """Return the email address that the provider has verified, or ""."""
     return str(claims.get("email") or "") if claims.get("email_verified") is True else ""
 
 
 def _lock_email(claims: JsonObject) -> None:
-    """Lock the e-mail address until the transaction ends.
+    """Lock the email address until the transaction ends.
 
     Of two sign-ins with one address, the second sees the account and the link of the first.
     """

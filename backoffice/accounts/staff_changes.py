@@ -37,8 +37,8 @@ def account_snapshot(user: User) -> dict[str, str]:
     user = User.objects.get(pk=user.pk)
     return {
         "name": f"{user.first_name} {user.last_name}".strip(),
-        "e-mail": user.email,
-        "log-in name": user.username,
+        "email": user.email,
+        "username": user.username,
         "roles": ", ".join(roles_of_account(user)),
         "time zone": user.time_zone,
         "account": "open" if user.is_active else "closed",

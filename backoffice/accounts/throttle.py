@@ -61,7 +61,7 @@ ADDRESSES: Final = ThrottleBucket("passwords from an address", 30, 10)
 CODES: Final = ThrottleBucket("codes of an account", 5, 240)
 USED_CODES: Final = ThrottleBucket("a code is used once", 1, 120)
 """`every` is longer than a code is valid."""
-RESETS: Final = ThrottleBucket("links for an e-mail address", 2, 900)
+RESETS: Final = ThrottleBucket("links for an email address", 2, 900)
 RESETS_FROM: Final = ThrottleBucket("links from an address", 10, 60)
 AUDITED_REFUSALS: Final = ThrottleBucket("refusals told to the audit trail", 1, 60)
 

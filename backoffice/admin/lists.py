@@ -239,9 +239,9 @@ def capitalize_first(words: str) -> str:
 
 SPELLED_OUT: Final = {
     "id": "ID", "url": "URL", "npi": "NPI", "abn": "ABN", "iana": "IANA", "hrv": "HRV",
-    "rem": "REM", "zip": "ZIP", "zipcode": "ZIP code", "dob": "date of birth", "email": "e-mail",
+    "rem": "REM", "zip": "ZIP", "zipcode": "ZIP code", "dob": "date of birth", "email": "email",
     "lat": "latitude", "lng": "longitude", "hr": "heart rate", "heartrate": "heart rate",
-    "avg": "average", "min": "lowest", "max": "highest", "tat": "turnaround", "org": "organisation",
+    "avg": "average", "min": "lowest", "max": "highest", "tat": "turnaround", "org": "organization",
     "timezone": "time zone",
 }  # fmt: skip
 """Words of column names as people write them."""

@@ -47,7 +47,7 @@ OWN_ADMINISTRATION: Final = (
     "Nobody takes the administration from themselves: ask another administrator."
 )
 OWN_ACCOUNT: Final = "Nobody ends their own account: ask another administrator."
-WITHOUT_ROLE: Final = "{} has no role: whoever logs in with this account finds no pages."
+WITHOUT_ROLE: Final = "{} has no role: whoever signs in with this account finds no pages."
 NO_LONGER_ADMINISTRATOR: Final = (
     "You are no administrator any more: somebody took it from you just now."
 )
@@ -72,10 +72,10 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
     class Meta:
         model = User
         fields = ("first_name", "last_name", "email", "username", "time_zone", "is_active")
-        labels = {"username": "Log-in name", "email": "E-mail", "is_active": "Active"}
+        labels = {"username": "Username", "email": "Email", "is_active": "Active"}
         help_texts = {
             "username": "",
-            "is_active": "If not ticked, nobody can log in with it, and open sessions end at "
+            "is_active": "If not ticked, nobody can sign in with it, and open sessions end at "
             "once. What was done under it stays on record.",
         }
 
@@ -176,7 +176,7 @@ class StaffAdmin(BaseAdmin):
     change_form_template = add_form_template = "administration/staff.html"
     list_filter = (RoleFilter, "is_active")
     search_fields = ("username", "first_name", "last_name", "email")
-    search_hint = "Name, log-in name or e-mail"
+    search_hint = "Name, username or email"
     actions = ("take_second_factors", "unlink_single_sign_on")
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
@@ -200,15 +200,15 @@ class StaffAdmin(BaseAdmin):
     def person(self, user: User) -> str:
         return self.display_name(user)
 
-    @display("Log-in name")
+    @display("Username")
     def log_in_name(self, user: User) -> str:
         return user.get_username()
 
-    @display("E-mail")
+    @display("Email")
     def mail(self, user: User) -> str:
         return user.email
 
-    @display("Last log-in")
+    @display("Last sign-in")
     def last_seen(self, user: User) -> datetime | None:
         return user.last_login
 
@@ -237,7 +237,7 @@ class StaffAdmin(BaseAdmin):
                 record_action(request, "second factor", [user.pk], (), "taken away")
                 emails.notify_owner(request, user, "Your second factors were taken away")
         messages.success(
-            request, "They are logged out, and set up a new second factor at their next log-in."
+            request, "They are signed out, and set up a new second factor at their next sign-in."
         )
 
     @admin.action(description="Unlink from single sign-on")
@@ -248,7 +248,7 @@ class StaffAdmin(BaseAdmin):
                 other_sessions(user.pk, request).delete()
         count = f"{len(unlinked)} of {len(people)} accounts"
         messages.success(
-            request, f"Unlinked: {count}. The next sign-in by a verified e-mail address links anew."
+            request, f"Unlinked: {count}. The next sign-in by a verified email address links anew."
         )
 
     def save_model(self, request: HttpRequest, obj: User, form: StaffForm, change: bool) -> None:
@@ -268,7 +268,7 @@ class StaffAdmin(BaseAdmin):
         if obj.is_active and not cleaned["roles"]:
             messages.warning(request, _no_role_warning(obj))
         if change:
-            _notify_owner(request, obj, before["e-mail"], voided=bool(cleaned.get("anew")))
+            _notify_owner(request, obj, before["email"], voided=bool(cleaned.get("anew")))
 
     def response_add(self, request: HttpRequest, obj: User, *args: Any) -> HttpResponse:
         return self._first_password_page(request, obj) or super().response_add(request, obj, *args)
@@ -317,7 +317,7 @@ def _notify_owner(request: HttpRequest, user: User, email: str, *, voided: bool)
     if voided:
         emails.notify_owner(request, user, "Your password was voided", email=email)
     if email != user.email:
-        emails.notify_owner(request, user, "Your e-mail address was changed", email=email)
+        emails.notify_owner(request, user, "Your email address was changed", email=email)
 
 
 def _ends_sessions(before: dict[str, str], after: dict[str, str]) -> bool:

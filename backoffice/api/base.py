@@ -88,7 +88,7 @@ class BaseAPIView(APIView):
         self, request: Request, message: str | None = None, code: str | None = None
     ) -> NoReturn:
         if request.authenticators and not request.successful_authenticator:
-            raise exceptions.NotAuthenticated("Log in, or send a token: Authorization: Token ...")
+            raise exceptions.NotAuthenticated("Sign in, or send a token: Authorization: Token ...")
         needed = dict.fromkeys(("api.read", *(declared_permissions(type(self)) or ())))
         allowed = " and to ".join(PERMISSIONS[name] for name in needed)
         words = f"Your roles must allow you to {allowed}."

@@ -21,7 +21,7 @@ class TokenForm(forms.Form):
         label="Service account",
         max_length=150,
         help_text="The program that will use it, such as reporting. A new name creates an "
-        "account, which nobody can log in with.",
+        "account, which nobody can sign in with.",
         widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
     )
     name = forms.CharField(

@@ -22,7 +22,7 @@ class ErrorBody(serializers.Serializer[Any]):
 
 _REFUSALS: dict[int, tuple[str, str]] = {
     400: ("A parameter makes no sense", "limit must be a whole number from 1 to 1000."),
-    401: ("Nobody is logged in, or the token is no good", "This token is not known."),
+    401: ("Nobody is signed in, or the token is no good", "This token is not known."),
     403: (
         "The roles of the account, or the scopes of the token, do not allow it",
         "Your roles must allow you to see result values. This token lacks results.view.",

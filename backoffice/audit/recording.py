@@ -75,7 +75,7 @@ ACTION_LABELS: Final = {
     "export": "Downloaded",
     "print": "Printed",
     "change": "Changed",
-    "login": "Logged in",
+    "login": "Signed in",
     "denied": "Was refused",
 }
 """Labels of the actions."""

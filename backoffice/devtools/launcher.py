@@ -1,6 +1,6 @@
 """The commands of `./run`, which run after the packages are installed.
 
-    servers ─▶ sandbox (demo), web, migrations ─▶ beat, workers, demo log-ins
+    servers ─▶ sandbox (demo), web, migrations ─▶ beat, workers, demo sign-ins
 
 They stop in the reverse order. The script `./run` creates the environment of this module.
 """
@@ -231,7 +231,7 @@ def _start_all(
     say(f"\n  Back office  {address}/")
     if sandbox_port is not None:
         say(f"  Sandbox      http://127.0.0.1:{sandbox_port}/")
-        say(f"\n  {'Log in with':16} {'password':20} as")
+        say(f"\n  {'Sign in with':16} {'password':20} as")
         say("".join(f"  {line}\n" for line in log_ins.splitlines()))
     say(f"  Logs         {supervisor.logs}\n")
     return first_sync

@@ -17,7 +17,7 @@ BUCKETS: Final = {
     if bucket != vocabulary.UNKNOWN
 }  # fmt: skip
 RANKS: Final = interpretations.RANKS_TO_GIVE
-PLAIN: Final = {vocabulary.PLAIN: "Plain words, without a colour"}
+PLAIN: Final = {vocabulary.PLAIN: "Plain words, without a color"}
 
 
 class UnknownValueForm(forms.Form):

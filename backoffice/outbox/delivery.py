@@ -233,7 +233,7 @@ def _refuse(claim: CommandClaim, message: str, *, look: bool, **refusal: object)
     """Handle a refusal by the service or by our own check.
 
     If the command may have happened before, the service is asked first (`look`): "slot no longer
-    available" may be our own booking, "already cancelled" our own cancellation. After a sending
+    available" may be our own booking, "already canceled" our own cancellation. After a sending
     with unknown outcome a refusal proves nothing: if the lookups do not show the outcome, a person
     decides.
     """

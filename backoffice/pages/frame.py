@@ -72,7 +72,7 @@ SECTIONS: Final = (
     ),
     NavSection("Patients", "users", "p", (NavPage("Patients", "patients:list", "patients.view"),)),
     NavSection(
-        "Catalogue & accounts",
+        "Catalog & accounts",
         "beaker",
         "c",
         (NavPage("Labs", "labs:list", "labs.view"),),

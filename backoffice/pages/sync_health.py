@@ -111,8 +111,8 @@ class SyncedListHealth:
             ("pulls", True): timedelta(minutes=settings.SYNC_PULLS_MINUTES),
             ("unmatched", True): timedelta(seconds=settings.SYNC_UNMATCHED_SECONDS),
         }
-        catalogue = timedelta(hours=settings.SYNC_CATALOGUE_HOURS)
-        return intervals.get((self.resource, self.full), catalogue)
+        catalog = timedelta(hours=settings.SYNC_CATALOGUE_HOURS)
+        return intervals.get((self.resource, self.full), catalog)
 
 
 @dataclass(frozen=True, slots=True)

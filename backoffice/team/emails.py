@@ -1,4 +1,4 @@
-"""E-mail notifications to staff: a short text and a link, with no data about patients.
+"""Email notifications to staff: a short text and a link, with no data about patients.
 
 `notifications.notify` decides who gets one.
 
@@ -104,7 +104,7 @@ def _send(user: User, rows: Sequence[Notification]) -> int:
     except ValueError:
         _record_failure(rows, "No message can be made for this address.", final=True)
     except (OSError, smtplib.SMTPException) as error:
-        logger.warning("an e-mail could not be sent: %s", type(error).__name__)
+        logger.warning("an email could not be sent: %s", type(error).__name__)
         _record_failure(rows, "The mail server did not take it.", final=False)
     else:
         own_rows.update(
@@ -143,7 +143,7 @@ def build_message(user: User, rows: Sequence[Notification]) -> EmailMessage:
     host = urlsplit(settings.SITE_URL).hostname
     return EmailMessage(
         subject=subject,
-        body="\n\n".join([*lines, f"Choose what you get e-mail about: {choices}"]) + "\n",
+        body="\n\n".join([*lines, f"Choose what you get email about: {choices}"]) + "\n",
         from_email=settings.EMAIL_FROM,
         to=[user.email],
         headers={

@@ -133,7 +133,7 @@ class Notification(models.Model):
     """A notification for one person, shown in the app and perhaps mailed.
 
     `about` names the occurrence (an event, a note), so nobody is notified of it twice. Rows of one
-    e-mail share `mail_id`, which is also its Message-ID: if it is sent again because the answer of
+    email share `mail_id`, which is also its Message-ID: if it is sent again because the answer of
     the mail server was lost, it is the same message.
     """
 
@@ -144,7 +144,7 @@ class Notification(models.Model):
     about = models.TextField()
     at = models.DateTimeField(db_default=Now())
     seen_at = models.DateTimeField(null=True)
-    mail_due_at = models.DateTimeField(null=True, help_text="Null: no e-mail is to be sent")
+    mail_due_at = models.DateTimeField(null=True, help_text="Null: no email is to be sent")
     mail_id = models.UUIDField(null=True)
     mail_attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
     mail_lease_until = models.DateTimeField(null=True)
@@ -186,11 +186,11 @@ class Notification(models.Model):
 
 class MailChoiceQuerySet(models.QuerySet["MailChoice"]):
     def unwanted_kinds(self, user: User) -> set[str]:
-        """Return the kinds of notifications about which a person wants no e-mail."""
+        """Return the kinds of notifications about which a person wants no email."""
         return set(self.filter(user=user, wanted=False).values_list("kind", flat=True))
 
     def replace(self, user: User, wanted_kinds: Collection[str], kinds: Iterable[str]) -> None:
-        """Store for each of `kinds` whether a person wants e-mail about it."""
+        """Store for each of `kinds` whether a person wants email about it."""
         rows = [MailChoice(user=user, kind=kind, wanted=kind in wanted_kinds) for kind in kinds]
         self.bulk_create(
             rows,
@@ -201,7 +201,7 @@ class MailChoiceQuerySet(models.QuerySet["MailChoice"]):
 
 
 class MailChoice(models.Model):
-    """Whether a person wants e-mail about a kind of notification; without a row, yes."""
+    """Whether a person wants email about a kind of notification; without a row, yes."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(max_length=20)

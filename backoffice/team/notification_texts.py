@@ -1,6 +1,6 @@
-"""Texts of the kinds of notifications: in the app, and in e-mails, which name no patient.
+"""Texts of the kinds of notifications: in the app, and in emails, which name no patient.
 
-`notifications.py` decides who is notified, and whether by e-mail.
+`notifications.py` decides who is notified, and whether by email.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 @dataclass(frozen=True, slots=True)
 class NotificationKind:
     choice: str
-    """Label on the page where people choose which e-mails they get."""
+    """Label on the page where people choose which emails they get."""
     text: str
     """Text on the page of notifications, with `{subject}` for the label of the record."""
     mail: str
@@ -50,7 +50,7 @@ NOTIFICATION_KINDS: Final[dict[str, NotificationKind]] = {
         "The result of an order that is yours is in",
     ),
     "visit-moved": NotificationKind(
-        "Visits moved or cancelled on orders of mine",
+        "Visits moved or canceled on orders of mine",
         "The visit of this {subject}, which is yours, has changed",
         "The visit of an order that is yours has changed",
     ),

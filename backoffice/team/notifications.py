@@ -1,4 +1,4 @@
-"""Decide who is notified, on pages and by e-mail; notify people of the outcomes of their commands.
+"""Decide who is notified, on pages and by email; notify people of the outcomes of their commands.
 
 `emails.py` sends the messages that are due.
 """
@@ -26,7 +26,7 @@ NEWS_PERIOD: Final = timedelta(days=3)
 """Nobody is notified of older refusals."""
 BATCH_SIZE: Final = 200
 MAIL_AFTER: Final = timedelta(minutes=1)
-"""People who see the notification within this time get no e-mail."""
+"""People who see the notification within this time get no email."""
 KIND_BY_STATE: Final = {
     CommandRecord.State.REFUSED: "refused",
     CommandRecord.State.UNDECIDED: "undecided",
@@ -44,7 +44,7 @@ def notify(
     """Notify people, each of them once for each `about`. Return the number of new notifications.
 
     `about` names the occurrence; without it, the call is an occurrence of its own. People who want
-    e-mail of this kind get one later, unless they have seen the notification by then.
+    email of this kind get one later, unless they have seen the notification by then.
     """
     if kind not in NOTIFICATION_KINDS:
         raise LookupError(f"not a kind of notification: {kind}")

@@ -44,7 +44,7 @@ def obstacle(account: LabAccount) -> str:
     if account.org_id is None:
         return "The account belongs to the service, which alone decides who may use it."
     if str(account.org_id) != settings.MANAGEMENT_ORG_ID.lower():
-        return "The account belongs to another organisation than our management key."
+        return "The account belongs to another organization than our management key."
     return ""
 
 

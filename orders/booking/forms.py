@@ -187,12 +187,12 @@ class CenterForm(_TimesForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["notes"].label = "Notes to the centre"
+        self.fields["notes"].label = "Notes to the center"
 
     def clean_sites(self) -> list[str]:
         codes: list[str] = self.cleaned_data["sites"]
         if len(codes) > MAX_SITES:
-            raise forms.ValidationError(f"At most {MAX_SITES} centres at once.")
+            raise forms.ValidationError(f"At most {MAX_SITES} centers at once.")
         return codes
 
 

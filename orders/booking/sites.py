@@ -35,7 +35,7 @@ SLOW: Final = (
     "changed. Try again in a moment."
 )
 NOT_ENABLED: Final = (
-    "Booking at service centres is not switched on for this team: sending it again does not help. "
+    "Booking at service centers is not switched on for this team: sending it again does not help. "
     "Ask the service to enable it for this lab. Until then the patient walks in, or books with "
     "the lab."
 )

@@ -57,7 +57,7 @@ class _ActiveAppointmentCommand(AppointmentCommand, kw_only=True):
         active = appointment_rules.active_appointment(self.order_id)
         if active is None:
             raise PreconditionFailed(
-                "There is no visit any more: it has ended or was cancelled meanwhile."
+                "There is no visit any more: it has ended or was canceled meanwhile."
             )
         if active.pk != self.appointment_id or active.start_at not in (self.seen, *also):
             now = format_appointment_time(active.start_at, active.visit_zone)

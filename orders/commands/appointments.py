@@ -50,7 +50,7 @@ _LOOKUP_TYPES: Final = {
     HOME: next(lookup for lookup in APPOINTMENT_LOOKUPS if lookup.kind == "appointment-phlebotomy"),
     CENTER: next(lookup for lookup in APPOINTMENT_LOOKUPS if lookup.kind == "appointment-psc"),
 }
-VISIT_LABELS: Final = {HOME: "visit at home", CENTER: "appointment at a service centre"}
+VISIT_LABELS: Final = {HOME: "visit at home", CENTER: "appointment at a service center"}
 
 
 class AppointmentCommand(OrderCommand, kw_only=True):
@@ -70,7 +70,7 @@ class AppointmentCommand(OrderCommand, kw_only=True):
         open_commands = CommandRecord.objects.open().filter(lock=f"order:{self.order_id}")
         if open_commands.filter(kind="order.cancel").exists():
             raise PreconditionFailed(
-                "The order is being cancelled just now: wait until that is settled."
+                "The order is being canceled just now: wait until that is settled."
             )
 
     def current(self, service: Service) -> Answer | None:

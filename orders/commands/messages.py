@@ -17,7 +17,7 @@ Answer = Record[CommunicationSettings]
 class SwitchMessages(OrderCommand, kw_only=True):
     """Turn the text messages about an order on or off.
 
-    This does not change the team's own settings and e-mail.
+    This does not change the team's own settings and email.
     """
 
     kind: ClassVar[str] = "order.messages"

@@ -138,7 +138,7 @@ class CancelOrder(_OrderChange, kw_only=True):
             raise PreconditionFailed("The order is cancelled already.")
         if low not in CANCELABLE_STATUSES.get(order.method, frozenset()):
             raise PreconditionFailed(
-                "The service does not let an order be cancelled any more at this point."
+                "The service does not let an order be canceled any more at this point."
             )
         visiting = CommandRecord.objects.open().filter(lock=appointment_lock(self.order_id)).first()
         if visiting is not None:

@@ -65,8 +65,8 @@ SCRIPTS_BY_METHOD: Final[dict[str, dict[str, str]]] = {
         "can help you with?",
     },
     "walk_in_test": {
-        "sample_error": f"{_SAMPLE_UNUSABLE} When could you come to a centre for a new one?",
-        "patient": "Your test is ready: you can walk in at a centre. Is there anything we can help "
+        "sample_error": f"{_SAMPLE_UNUSABLE} When could you come to a center for a new one?",
+        "patient": "Your test is ready: you can walk in at a center. Is there anything we can help "
         "you with?",
     },
     "at_home_phlebotomy": {

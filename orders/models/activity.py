@@ -42,7 +42,7 @@ class OrderActivity(FastModel):
 
     ORDER, MOVED, VISIT, RESULT, CRITICAL = "order", "moved", "visit", "result", "critical"
 
-    at = models.DateTimeField(db_default=Now(), help_text="When we learnt of it")
+    at = models.DateTimeField(db_default=Now(), help_text="When we learned of it")
     transaction = models.BigIntegerField()
     kind = models.CharField(max_length=8)
     order_id = models.UUIDField(null=True)

@@ -37,7 +37,7 @@ MISSING_MESSAGES: Final = {
     "dob": "The birth date is missing.",
     "gender": "The sex is missing.",
     "phone_number": "The phone number is missing: the service needs it for text messages.",
-    "email": "The e-mail address is missing.",
+    "email": "The email address is missing.",
     "first_line": "The street is missing.",
     "city": "The city is missing.",
     "state": "The state is missing.",
@@ -116,7 +116,7 @@ def _check_person(order_request: OrderRequest) -> Iterator[Finding]:
         except NotAPhoneNumber as error:
             yield Finding("phone", error.words, "phone_number")
     if order_request.value("email") and not patient_rules.is_mail(order_request.value("email")):
-        yield Finding("email", "The e-mail address looks like name@example.org.", "email")
+        yield Finding("email", "The email address looks like name@example.org.", "email")
     state = order_request.value("state")
     if (
         state
@@ -153,7 +153,7 @@ def _check_age(order_request: OrderRequest) -> Iterator[Finding]:
 
 def _check_tests(order_request: OrderRequest) -> Iterator[Finding]:
     if order_request.unknown_choices:
-        yield Finding("lost test", "A chosen test is not in the catalogue any more.", "panel")
+        yield Finding("lost test", "A chosen test is not in the catalog any more.", "panel")
     if not order_request.tests and not order_request.markers:
         yield Finding("no test", "No test is chosen.", "panel")
     for test in order_request.tests:

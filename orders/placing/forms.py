@@ -70,7 +70,7 @@ class PlaceForm(forms.Form):
     dob = _day("Birth date")
     gender = OpenChoiceField(label="Sex", required=False)
     phone_number = _text("Phone", 40, widget=forms.TextInput({"type": "tel"}))
-    email = _text("E-mail", 254, widget=forms.TextInput({"type": "email"}))
+    email = _text("Email", 254, widget=forms.TextInput({"type": "email"}))
     first_line = _text("Street address")
     second_line = _text("Second line")
     city = _text("City")

@@ -1,6 +1,6 @@
 """Rules of the clinic about orders, apart from pages, commands and sync, which use them.
 
-appointment_rules.py    when an appointment may be booked, moved, cancelled
+appointment_rules.py    when an appointment may be booked, moved, canceled
 slots.py                the times that are offered
 result_identity.py      whether a result names its patient
 

@@ -84,7 +84,7 @@ def why_not_book(order: Order) -> str:
         if age is not None and age < ADULT:
             return (
                 f"The patient is {age}: nobody under {ADULT} is drawn at home. Order a test that "
-                "is drawn at a service centre instead."
+                "is drawn at a service center instead."
             )
     visit = active_appointment(order.pk)
     if visit is not None and not _cancelled_since_read(order, visit):
@@ -137,12 +137,12 @@ def conflicting_appointment(order: Order, providers: Iterable[str]) -> Appointme
 
 
 def is_self_service(visit: Appointment) -> bool:
-    """Whether only the patient can change it, by the lab's e-mail (appointments.md 7)."""
+    """Whether only the patient can change it, by the lab's email (appointments.md 7)."""
     return visit.type == CENTER and visit.provider in settings.SELF_SERVICE_LABS
 
 
 SELF_SERVICE_SCRIPT: Final = (
-    "This lab lets only the patient change the booking. Say: “The lab has sent you an e-mail about "
+    "This lab lets only the patient change the booking. Say: “The lab has sent you an email about "
     "your appointment. Please open it and use its link to move or cancel the appointment. If you "
     "cannot find it, look in your spam folder, or call the lab.”"
 )

@@ -92,7 +92,7 @@ def _card(item: UnmatchedResult, form: DecisionForm) -> dict[str, object]:
 
 
 def _people(word: str, form: DecisionForm) -> list[Patient]:
-    """Return patients by name, birth date, e-mail or phone, except the suggested ones."""
+    """Return patients by name, birth date, email or phone, except the suggested ones."""
     if not word:
         return []
     patients = Patient.objects.defer("record").filter(missing_since=None)

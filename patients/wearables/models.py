@@ -78,7 +78,7 @@ class Summary(MirrorModel):
     steps = models.BigIntegerField(null=True)
     calories_total = models.FloatField(null=True)
     calories_active = models.FloatField(null=True)
-    distance = models.FloatField(null=True, help_text="metres; of workouts too")
+    distance = models.FloatField(null=True, help_text="meters; of workouts too")
     low = models.FloatField(null=True, help_text="minutes")
     medium = models.FloatField(null=True, help_text="minutes")
     high = models.FloatField(null=True, help_text="minutes")

@@ -106,7 +106,7 @@ def list_team_accounts(api_request: ApiRequest) -> HttpResponse:
 def _org_accounts(api_request: ApiRequest) -> QuerySet[LabAccount]:
     """Accounts of the organization behind the management key, in this environment."""
     if api_request["org_id"] != api_request.caller.org_id:
-        raise Refusal(403, "The management key belongs to another organisation")
+        raise Refusal(403, "The management key belongs to another organization")
     here = (api_request["env"], api_request["region"]) == (settings.ENVIRONMENT, settings.REGION)
     accounts = LabAccount.objects.filter(org_id=api_request["org_id"]).select_related("lab")
     return accounts if here else accounts.none()
@@ -155,7 +155,7 @@ CALLS = (
         "GET",
         "/v1/org/{org_id}/lab_account/{env}/{region}",
         list_org_accounts,
-        "Lab accounts of the organisation",
+        "Lab accounts of the organization",
         query=(
             Param("lab_account_id", Uuid()),
             Param("team_id", Uuid()),

@@ -129,7 +129,7 @@ CALLS = (
         "GET",
         "/v3/order/{order_id}/psc/appointment",
         psc_appointment,
-        "The order's visit at a service centre",
+        "The order's visit at a service center",
     ),
     Call(
         "GET",
@@ -141,6 +141,6 @@ CALLS = (
         "GET",
         "/v3/order/psc/appointment/cancellation-reasons",
         psc_reasons,
-        "Reasons for cancelling a visit at a service centre",
+        "Reasons for cancelling a visit at a service center",
     ),
 )

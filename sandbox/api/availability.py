@@ -102,7 +102,7 @@ def find_bookable_lab(slug: str) -> Lab:
     """Return the lab of the service centers; 503 if it is not enabled for the team."""
     lab = Lab.objects.filter(slug=slug, collection_methods__contains=["walk_in_test"]).first()
     if lab is None:
-        given = Invalid("enum", "Input should be the slug of a lab with service centres")
+        given = Invalid("enum", "Input should be the slug of a lab with service centers")
         raise malformed(["query", "lab"], given, slug)
     check_enabled(lab)
     return lab
@@ -110,7 +110,7 @@ def find_bookable_lab(slug: str) -> Lab:
 
 def check_enabled(lab: Lab) -> None:
     if not lab.supports_psc_booking:
-        raise Refusal(503, f"Scheduling at service centres of {lab.slug} is not enabled")
+        raise Refusal(503, f"Scheduling at service centers of {lab.slug} is not enabled")
 
 
 def _sites(api_request: ApiRequest, lab: Lab) -> list[tuple[PscSite, float | None]]:
@@ -189,7 +189,7 @@ CALLS = (
         "POST",
         "/v3/order/psc/appointment/availability",
         psc_availability,
-        "Slots at service centres",
+        "Slots at service centers",
         query=(
             Param("lab", Text(), required=True),
             _START,

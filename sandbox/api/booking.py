@@ -196,13 +196,13 @@ def book_visit(api_request: ApiRequest) -> HttpResponse:
     return _answer(visit.id)
 
 
-def book_centre(api_request: ApiRequest) -> HttpResponse:
+def book_center(api_request: ApiRequest) -> HttpResponse:
     body = read_body(api_request.request, BOOKING)
     order = _find_order(api_request, PSC)
-    return run_once(api_request, "psc book", lambda: _book_centre(order, body), BOOKINGS_KEPT)
+    return run_once(api_request, "psc book", lambda: _book_center(order, body), BOOKINGS_KEPT)
 
 
-def _book_centre(order: Order, body: dict[str, Any]) -> HttpResponse:
+def _book_center(order: Order, body: dict[str, Any]) -> HttpResponse:
     now = clock.now()
     waits = not body["async_confirmation"]
     silent = waits and slots.OVERRIDES.unanswered > 0
@@ -314,7 +314,7 @@ def _cancelling(kind: str) -> Callable[[ApiRequest], HttpResponse]:
 
 def _calls(kind: str, part: str, book: Callable[[ApiRequest], HttpResponse]) -> tuple[Call, ...]:
     base = f"/v3/order/{{order_id}}/{part}/appointment"
-    what = "visit at home" if kind == PHLEBOTOMY else "visit at a service centre"
+    what = "visit at home" if kind == PHLEBOTOMY else "visit at a service center"
     return (
         Call("POST", f"{base}/book", book, f"Book a {what}", takes=schema(BOOKING)),
         Call(
@@ -336,7 +336,7 @@ def _calls(kind: str, part: str, book: Callable[[ApiRequest], HttpResponse]) -> 
 
 CALLS = (
     *_calls(PHLEBOTOMY, "phlebotomy", book_visit),
-    *_calls(PSC, "psc", book_centre),
+    *_calls(PSC, "psc", book_center),
     Call(
         "POST",
         "/v3/order/{order_id}/phlebotomy/appointment/request",

@@ -25,7 +25,7 @@ BOOKABLE_HERE = "appointment_scheduling_via_service"
 _ZIP_CODE = Param("zip_code", Text(pattern=r"\d{5}"), required=True)
 _RADIUS = Param("radius", vocabulary.RADII, "25", note="miles")
 _CAPABILITIES = Param(
-    "capabilities", vocabulary.CAPABILITIES, many=True, note="centres that have all of these"
+    "capabilities", vocabulary.CAPABILITIES, many=True, note="centers that have all of these"
 )
 
 
@@ -89,13 +89,13 @@ def area_info(api_request: ApiRequest) -> HttpResponse:
     account = accounts.find_account(api_request)
     area = ServiceArea.objects.filter(pk=api_request["zip_code"]).first()
     sites = list(PscSite.objects.filter(lab__in=labs, is_active=True))
-    centres: dict[str, Any] = {}
+    centers: dict[str, Any] = {}
     for lab in labs:
         near = near_sites(
             area, (site for site in sites if site.lab_id == lab.pk), api_request["radius"]
         )
         capabilities = sorted({name for each in near for name in each.site.capabilities})
-        centres[lab.slug] = {
+        centers[lab.slug] = {
             "patient_service_centers": {
                 "within_radius": len(near),
                 "radius": api_request["radius"],
@@ -115,7 +115,7 @@ def area_info(api_request: ApiRequest) -> HttpResponse:
                     {"name": name, "service_types": tiers} for name, tiers in sorted(served.items())
                 ],
             },
-            "central_labs": centres,
+            "central_labs": centers,
         }
     )
 
@@ -143,7 +143,7 @@ def _site_record(near: NearbySite, bill_types: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _centres(
+def _centers(
     lab: Lab, zip_code: str, account: LabAccount | None, api_request: ApiRequest
 ) -> HttpResponse:
     """PscInfo: at most thirty centers, nearest first."""
@@ -169,15 +169,15 @@ def psc_info(api_request: ApiRequest) -> HttpResponse:
     lab = Lab.objects.filter(pk=api_request["lab_id"]).first()
     if lab is None:
         raise missing("Lab")
-    return _centres(lab, api_request["zip_code"], account, api_request)
+    return _centers(lab, api_request["zip_code"], account, api_request)
 
 
 def order_psc_info(api_request: ApiRequest) -> HttpResponse:
     """Centers of the order's lab around its patient; walk-in orders only."""
     order = find_order(api_request, "lab_test__lab", "lab_account")
     if order.method != "walk_in_test":
-        raise Refusal(400, "Service centres serve walk-in orders only")
-    return _centres(order.lab_test.lab, order.zip_code[:5], order.lab_account, api_request)
+        raise Refusal(400, "Service centers serve walk-in orders only")
+    return _centers(order.lab_test.lab, order.zip_code[:5], order.lab_account, api_request)
 
 
 CALLS = (
@@ -198,7 +198,7 @@ CALLS = (
         "GET",
         "/v3/order/psc/info",
         psc_info,
-        "Service centres near a zip code",
+        "Service centers near a zip code",
         query=(
             _ZIP_CODE,
             Param("lab_id", Whole(), required=True),
@@ -211,7 +211,7 @@ CALLS = (
         "GET",
         "/v3/order/{order_id}/psc/info",
         order_psc_info,
-        "Service centres near an order's patient",
+        "Service centers near an order's patient",
         query=(_RADIUS, _CAPABILITIES),
     ),
 )

@@ -100,7 +100,7 @@ _ROTATION = (Field("key", _secret, nullable=True),)
 def _team(api_request: ApiRequest) -> Team:
     """The team in the path; 403 when it is not of the key's organization."""
     if api_request["org_id"] != api_request.caller.org_id:
-        raise Refusal(403, "The management key belongs to another organisation")
+        raise Refusal(403, "The management key belongs to another organization")
     team = Team.objects.filter(id=api_request["team_id"]).first()
     if team is None or team.org_id != api_request.caller.org_id:
         raise missing("Team")

@@ -89,7 +89,7 @@ def record_outcomes(
 ) -> None:
     """Update the run of failures, and disable the endpoint if it lasts too long.
 
-    The clock towards disabling starts when failures at least 12 h apart have come within 24 h
+    The clock toward disabling starts when failures at least 12 h apart have come within 24 h
     (webhooks.md 1).
     """
     first, since = endpoint.first_failure_at, endpoint.failing_since

@@ -11,7 +11,7 @@ class WebhookEndpoint(models.Model):
     """A URL that gets the events of a team (webhooks.md 1.2). `filter_types` null or empty: all.
 
     `former_secret` signs beside `secret` until `former_until`. `first_failure_at` is the start of a
-    run of failures; `failing_since` is when that run began to count towards disabling.
+    run of failures; `failing_since` is when that run began to count toward disabling.
     """
 
     id = models.CharField(max_length=40, primary_key=True)

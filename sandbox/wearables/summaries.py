@@ -113,7 +113,7 @@ def _activity(link: Link, place: int, day: int, number: int, as_of: int, dice: A
         return None
     updated = settled if as_of >= settled else _last_step(created, end + HOUR, HOUR, as_of)
     done = min(1.0, (min(updated, end) - start) / (end - start))
-    steps, metres = _walked(link, place, day, updated, who, dice, done)
+    steps, meters = _walked(link, place, day, updated, who, dice, done)
     active = round(steps * 0.036, 1)
     workout = who.workout(day)
     trained = workout is not None and workout.end <= updated
@@ -124,7 +124,7 @@ def _activity(link: Link, place: int, day: int, number: int, as_of: int, dice: A
         "calories_active": active,
         "steps": steps,
         "daily_movement": None,
-        "distance": metres,
+        "distance": meters,
         "low": round(70 * done + steps / 110),
         "medium": round(steps / 330) + (20 if trained else 0),
         "high": (25 if trained else 0) + dice.randint(0, 4),

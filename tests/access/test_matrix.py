@@ -97,7 +97,7 @@ def contradiction(identity: str, visit: Visit) -> str:
     if route.is_api:
         return _api_contradiction(identity, route, visit)
     if identity in (ANONYMOUS, TOKEN, NARROW_TOKEN):
-        return "" if visit.location.startswith("/accounts/login/") else "to the log-in page"
+        return "" if visit.location.startswith("/accounts/login/") else "to the sign-in page"
     needed = {*route.required_permissions}
     if visit.probe.is_real:
         needed.update(EXTRA_PERMISSIONS.get((route.name, visit.probe.method), ()))

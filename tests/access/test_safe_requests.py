@@ -22,7 +22,7 @@ WRITING = ("POST", "DELETE")
 OWN_CHECKS = ("/reports/upload/", "/accounts/login/")
 """Routes with their own check.
 
-The upload checks its token after it knows the allowed size; the log-in opens a new form.
+The upload checks its token after it knows the allowed size; the sign-in opens a new form.
 """
 WITHOUT_PAGES = ("/api/", "/webhooks")
 """For programs, which send a token or signature in every request instead of a cookie."""

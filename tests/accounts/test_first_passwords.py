@@ -198,7 +198,7 @@ def test_voided_password_is_reported_to_previous_address(
     assert bodies.keys() == {
         link_mail,
         ("before@clinic.invalid", "Your password was voided"),
-        ("before@clinic.invalid", "Your e-mail address was changed"),
+        ("before@clinic.invalid", "Your email address was changed"),
     }
     assert "voided your password" in bodies[link_mail] and "by itself" not in bodies[link_mail]
     assert "/password/new/" not in "".join(bodies[one] for one in bodies if one != link_mail)
@@ -214,7 +214,7 @@ def test_changed_address_is_reported_to_previous_address(
     message = mail_server.taken[0]
     assert (message["To"], message["Subject"]) == (
         "before@clinic.invalid",
-        "Your e-mail address was changed",
+        "Your email address was changed",
     )
 
 

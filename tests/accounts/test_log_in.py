@@ -1,4 +1,4 @@
-"""The log-in gives everyone it rejects the same message and everyone it accepts a new session
+"""The sign-in gives everyone it rejects the same message and everyone it accepts a new session
 key."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from backoffice.audit.models import AuditEntry
 from tests.accounts.people import PASSWORD, log_in, person
 
 pytestmark = pytest.mark.django_db
-REJECTION_MESSAGE = "Log-in name and password do not match"
+REJECTION_MESSAGE = "Username and password do not match"
 END_SESSIONS_URL = "/accounts/sessions/end/"
 
 
@@ -121,7 +121,7 @@ def test_other_sessions_are_listed_and_can_be_ended(client: Client) -> None:
     assert "Edge on Windows" in confirmation and is_logged_in(other)
     client.post("/accounts/sessions/end/")
     assert is_logged_in(client) and not is_logged_in(other) and is_logged_in(other_person)
-    assert "Log out everywhere else" not in client.get("/accounts/").content.decode()
+    assert "Sign out everywhere else" not in client.get("/accounts/").content.decode()
 
 
 def test_single_session_can_be_ended(client: Client) -> None:
@@ -132,7 +132,7 @@ def test_single_session_can_be_ended(client: Client) -> None:
     log_in(desk, headers={"user-agent": "Mozilla/5.0 (Windows NT 10.0) Firefox/1"})
     page = client.get("/accounts/").content.decode()
     found = re.findall(
-        r'href="(/accounts/sessions/end/\?session=\w+)">Log out<[^>]*> ([^<]+)', page
+        r'href="(/accounts/sessions/end/\?session=\w+)">Sign out<[^>]*> ([^<]+)', page
     )
     end_urls = {device: url for url, device in found}
     assert end_urls.keys() == {"Safari on iPhone", "Firefox on Windows"}
@@ -146,7 +146,7 @@ def test_single_session_can_be_ended(client: Client) -> None:
     assert is_logged_in(phone)
     assert not AuditEntry.objects.filter(object_type="sessions").exists()
     answer = client.post(end_urls["Safari on iPhone"], follow=True)
-    assert "You are logged out there" in answer.content.decode()
+    assert "You are signed out there" in answer.content.decode()
     assert (
         not is_logged_in(phone)
         and is_logged_in(desk)

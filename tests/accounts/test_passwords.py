@@ -66,7 +66,7 @@ def test_link_sets_password_once_and_ends_all_sessions(
     assert "no longer works" in set_new_password(Client(), reset_link(mail_server)).content.decode()
     assert log_in(stranger, password=PASSWORD).status_code == 200
     assert log_in(stranger, password=NEW_PASSWORD).status_code == 302
-    assert AuditEntry.objects.get(object_type="password").reason == "by e-mail"
+    assert AuditEntry.objects.get(object_type="password").reason == "by email"
 
 
 def test_link_uses_site_url_whatever_host_was_requested(mail_server: MailServer) -> None:
@@ -147,8 +147,8 @@ def test_outdated_reset_request_is_deleted(mail_server: MailServer) -> None:
 
 def test_reset_page_explains_missing_mail_server(client: Client) -> None:
     person(email="ada@clinic.invalid")
-    assert "sends no e-mail" in client.get(FORGOTTEN_URL).content.decode()
-    assert "sends no e-mail" in request_reset().content.decode()
+    assert "sends no email" in client.get(FORGOTTEN_URL).content.decode()
+    assert "sends no email" in request_reset().content.decode()
     assert not PasswordReset.objects.exists()
 
 

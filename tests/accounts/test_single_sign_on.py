@@ -90,7 +90,7 @@ def is_inside(client: Client) -> bool:
 
 def test_person_with_account_signs_in_and_is_recognized(client: Client, provider: Provider) -> None:
     user = person(email="ada@clinic.invalid", role="clinician")
-    assert "Log in with the clinic" in client.get("/accounts/login/").content.decode()
+    assert "Sign in with the clinic" in client.get("/accounts/login/").content.decode()
     answer = sign_in(client, next="/orders/")
     assert answer["Location"] == "/orders/"
     assert is_inside(client)
@@ -190,7 +190,7 @@ def test_created_accounts_have_no_role(
     assert (user.username, user.first_name, user.email) == ("ada.there", "Ada", ADA["email"])
     entry = AuditEntry.objects.get(object_type="member of staff")
     assert (entry.object_ids, entry.before) == ([str(user.pk)], {})
-    assert (entry.after or {})["log-in name"] == "ada.there"
+    assert (entry.after or {})["username"] == "ada.there"
     assert not user.groups.exists() and not user.has_usable_password()
     assert client.get("/orders/").status_code == 403
     assert "Confirm that it is you" in client.get("/accounts/proof/").content.decode()
@@ -404,7 +404,7 @@ def test_configuration_of_another_issuer_is_refused(
     person(email="ada@clinic.invalid")
     provider.issuer = issuer.format(url=provider.url)
     answer = client.post("/accounts/oidc/login/", follow=True)
-    assert "The log-in at the clinic did not work" in answer.content.decode()
+    assert "The sign-in at the clinic did not work" in answer.content.decode()
 
 
 def test_issuer_with_trailing_slash_is_accepted(client: Client, provider: Provider) -> None:
@@ -419,7 +419,7 @@ def test_provider_without_https_is_refused(
 ) -> None:
     settings.LOCAL = False
     answer = client.post("/accounts/oidc/login/", follow=True)
-    assert "The log-in at the clinic did not work" in answer.content.decode()
+    assert "The sign-in at the clinic did not work" in answer.content.decode()
 
 
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/keys"])
@@ -448,13 +448,13 @@ def test_sign_in_works_without_redis(
 def test_unreachable_provider_is_reported(client: Client, provider: Provider) -> None:
     provider.failing_path = "/.well-known/openid-configuration"
     answer = client.post("/accounts/oidc/login/", follow=True)
-    assert "The log-in at the clinic did not work" in answer.content.decode()
+    assert "The sign-in at the clinic did not work" in answer.content.decode()
 
 
 def test_sign_in_without_provider_is_not_offered(client: Client) -> None:
     assert configured.OIDC_SERVER_URL == ""
-    assert "Log in with" not in client.get("/accounts/login/").content.decode().replace(
-        "Log in with a passkey", ""
+    assert "Sign in with" not in client.get("/accounts/login/").content.decode().replace(
+        "Sign in with a passkey", ""
     )
     assert client.post("/accounts/oidc/login/").status_code == 404
     assert client.get("/accounts/oidc/login/callback/").status_code == 404

@@ -262,7 +262,7 @@ def test_service_account_needs_no_name_and_keeps_its_role(
 
 # Accounts without a role
 
-NO_ROLE_WARNING = "has no role: whoever logs in with this account finds no pages."
+NO_ROLE_WARNING = "has no role: whoever signs in with this account finds no pages."
 
 
 def test_new_account_without_role_shows_warning(client: Client, administrator: User) -> None:
@@ -330,7 +330,7 @@ def test_list_uses_time_zone_of_viewer(client: Client, administrator: User) -> N
 def test_permissions_of_roles_are_summarized(client: Client, administrator: User) -> None:
     for address in (f"{LIST}add/", "/admin/auth/group/"):
         page = client.get(address).content.decode()
-        assert "Can only view orders, appointments and the catalogue of labs" in page
+        assert "Can only view orders, appointments and the catalog of labs" in page
         assert "Can only view the audit trail" in page and "Everything" in page
         assert "things" not in page and f" of {len(PERMISSIONS)}" not in page
 

@@ -241,7 +241,7 @@ def search_terms(samples: Samples) -> dict[str, str]:
         "beginnings": f"{person.first_name[:3]} {person.last_name[:3]}",
         "phone": person.phone_number[-7:],
         "phone end": person.phone_number[-4:],
-        "e-mail": person.email,
+        "email": person.email,
         "born": str(person.dob),
         "patient id": str(person.pk)[:8],
         "client id": "client-7",

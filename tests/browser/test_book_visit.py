@@ -87,7 +87,7 @@ def test_area_without_visits_shows_alternatives(
     page.open(f"{office.url}/orders/{orders['nobody']}/")
     page.click_text("Book")
     page.wait_for_text("Nobody draws blood at home in 10001")
-    page.wait_for_text("centres within 25 miles")
+    page.wait_for_text("centers within 25 miles")
     assert not page.find_all(".slot")
     # The new address is looked up without leaving the page and does not appear in its URL.
     page.click(".drawer .fold > summary")

@@ -77,13 +77,13 @@ def test_order_and_visit_are_cancelled_within_budget(
     began = time.monotonic()
     page.click(f'.lead a[href="/orders/{order}/"]')  # 1
     page.click_text("Cancel…")  # 2
-    page.wait_for_text("The at-home visit is cancelled too")
+    page.wait_for_text("The at-home visit is canceled too")
     page.click("#id_why option[value=patient]")  # 3
     page.click_text("Cancel the order for Vera N.")  # 4
     assert_within(began, SECONDS)
     page.wait_for_text("Confirmed", WORKER_SECONDS)
     assert status(office, order) == "cancelled"
-    page.wait_for_text("Cancelled")
+    page.wait_for_text("Canceled")
     current_visits = "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o"
     current_visits += " ON o.number = v.order_id WHERE o.id = %s AND v.is_current"
     assert office.sandbox.query(current_visits, [str(order)]) == [(0,)]
@@ -121,7 +121,7 @@ def test_order_at_wrong_lab_is_replaced(
     page.click("#id_why option[value=wrong_lab]")  # 2
     page.click_text("Cancel and re-order")  # 3
     page.wait_for_text("New order, in place of another", WORKER_SECONDS)
-    assert status(office, order) == "cancelled", "the old order is not cancelled"
+    assert status(office, order) == "cancelled", "the old order is not canceled"
     assert f"replaces={order}" in page.url
     page.wait_for_text(TEST_NAMES["on_site_collection"])
     page.wait_for_text("This order replaces one at the wrong lab: choose the account again.")
@@ -141,7 +141,7 @@ def test_order_at_wrong_lab_is_replaced(
     for shown, other in ((replacement, order), (order, replacement)):
         page.open(f"{office.url}/orders/{shown}/")
         card = page.text('section[aria-labelledby="siblings"]')
-        assert "First order" in card and "Cancelled" in card and "Recreated" in card, card
+        assert "First order" in card and "Canceled" in card and "Recreated" in card, card
         for name in (WRONG_ACCOUNT, RIGHT_ACCOUNT):
             assert f"Requested under {name}" in card, card
         assert page.find_all(f'section[aria-labelledby="siblings"] a[href="/orders/{other}/"]')

@@ -63,7 +63,7 @@ class InteractionCounter:
 def test_team_is_added_within_six_interactions(page: Browser, office: Office) -> None:
     before = allowed_teams(office)
     person = InteractionCounter(page)
-    person.click_text("Catalogue & accounts")
+    person.click_text("Catalog & accounts")
     person.click_text(ACCOUNT)
     page.wait_for_text("Add or remove a team to see what follows")
     person.click(f"input[value='{THIRD_TEAM}']")
@@ -85,7 +85,7 @@ def test_preview_shows_orders_that_removal_would_have_refused(
     page: Browser, office: Office
 ) -> None:
     """The preview saves nothing. It shows which of our orders the change would have refused."""
-    page.click_text("Catalogue & accounts")
+    page.click_text("Catalog & accounts")
     page.click_text("Made-up account north-main")
     page.click(f"[type=checkbox][value='{OUR_TEAM}']")
     page.wait_for_text("orders would have been refused")
@@ -100,7 +100,7 @@ def test_preview_shows_orders_that_removal_would_have_refused(
 
 
 def test_account_page_shows_tests_it_lacks(page: Browser, office: Office) -> None:
-    page.click_text("Catalogue & accounts")
+    page.click_text("Catalog & accounts")
     page.click_text("Made-up account west-second")
     page.wait_for_text("Last checked")
     assert "Stress Kit" in page.text("[aria-labelledby=catalog]")
@@ -116,7 +116,7 @@ def test_account_page_shows_tests_it_lacks(page: Browser, office: Office) -> Non
 
 def test_failed_save_changes_nothing_and_keeps_input(page: Browser, office: Office) -> None:
     before = allowed_teams(office)
-    page.click_text("Catalogue & accounts")
+    page.click_text("Catalog & accounts")
     page.click_text(ACCOUNT)
     page.click(f"input[value='{SECOND_TEAM}']")
     page.wait_for_text("No active account at this lab is left")
@@ -136,7 +136,7 @@ def test_team_without_account_is_confirmed_in_six_interactions(
     before = allowed_teams(office)
     assert SECOND_TEAM in before
     person = InteractionCounter(page)
-    person.click_text("Catalogue & accounts")
+    person.click_text("Catalog & accounts")
     person.click_text(ACCOUNT)
     person.click(f"input[value='{SECOND_TEAM}']")
     page.wait_for_text("No active account at this lab is left")
@@ -149,7 +149,7 @@ def test_team_without_account_is_confirmed_in_six_interactions(
 
 
 def test_concurrent_allowlist_change_is_a_conflict(page: Browser, office: Office) -> None:
-    page.click_text("Catalogue & accounts")
+    page.click_text("Catalog & accounts")
     page.click_text(ACCOUNT)
     page.click(f"input[value='{THIRD_TEAM}']")
     page.wait_for_text("What follows")

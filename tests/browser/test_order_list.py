@@ -241,11 +241,11 @@ def test_orders_are_cancelled_in_bulk_after_preview(page: Browser, office: Offic
             " AND low_level_status = 'requisition_created' LIMIT 2"
         )
     ]
-    assert order_ids, "the sandbox has orders that can be cancelled"
+    assert order_ids, "the sandbox has orders that can be canceled"
     page.open(f"{office.url}/orders/?order_ids={'+'.join(order_ids)}")
     page.click("[data-pick-all]")
     page.click_text("Cancel…")
-    page.wait_for_text(f"{len(order_ids)} will be cancelled")
+    page.wait_for_text(f"{len(order_ids)} will be canceled")
     page.run("document.querySelector('#id_why').value = 'patient'")
     page.click("button[name=go]")
     page.wait_for_text(f"Cancel orders: {len(order_ids)} of {len(order_ids)}.")
@@ -259,7 +259,7 @@ def test_orders_are_cancelled_in_bulk_after_preview(page: Browser, office: Offic
             == len(order_ids)
         ),
         30,
-        "the service has cancelled them and the mirror says so",
+        "the service has canceled them and the mirror says so",
     )
 
 

@@ -71,7 +71,7 @@ def log_in(page: Browser, url: str, name: str) -> None:
     page.type("#id_username", name)
     page.type("#id_password", PASSWORD)
     page.click("form[method=post] button[type=submit]")
-    wait_until(lambda: not page.url.endswith("/accounts/login/"), 60, "the log-in is answered")
+    wait_until(lambda: not page.url.endswith("/accounts/login/"), 60, "the sign-in is answered")
 
 
 def log_out(page: Browser) -> None:
@@ -116,11 +116,11 @@ def test_authenticator_app_is_set_up_first_and_then_required(
 
     back_office.query(OTHER_SESSION)
     page.open(f"{second_factor_url}/accounts/")
-    assert_accessible(page, script, "Where you are logged in")
+    assert_accessible(page, script, "Where you are signed in")
     page.click("td a[href*='/sessions/end/']")
-    assert_accessible(page, script, "Log out there?")
+    assert_accessible(page, script, "Sign out there?")
     page.click("form[method=post] button.danger")
-    page.wait_for_text("You are logged out there")
+    page.wait_for_text("You are signed out there")
     page.open(f"{second_factor_url}/accounts/second-factor/app/remove/")
     assert_accessible(page, script, "Remove your authenticator app?")
     page.open(f"{second_factor_url}/accounts/second-factor/codes/new/")
@@ -189,7 +189,7 @@ def test_passkey_signs_in_and_is_a_second_factor(page: Browser, second_factor_ur
     page.wait_for_text("Recovery codes")
     page.open(f"{second_factor_url}/accounts/")
     page.wait_for_text("Desk by the window")
-    page.wait_for_text("logs in alone")
+    page.wait_for_text("signs in alone")
     log_out(page)
 
     page.click("#passkey-button")
@@ -236,22 +236,22 @@ def test_session_is_extended_without_losing_input(
 ) -> None:
     log_in(page, short_session_url, "viewer")
     type_time_zone(page, short_session_url, "Asia/Tokyo")
-    page.wait_for_text("You will be logged out in 0:", IDLE)
-    assert page.run("return document.activeElement.textContent.trim()") == "Stay logged in"
-    assert [*page.text("#session-ending .row").splitlines()] == ["Stay logged in", "Log out"]
+    page.wait_for_text("You will be signed out in 0:", IDLE)
+    assert page.run("return document.activeElement.textContent.trim()") == "Stay signed in"
+    assert [*page.text("#session-ending .row").splitlines()] == ["Stay signed in", "Sign out"]
     assert "seconds left" in page.run(
         "return document.querySelector('#session-ending [data-spoken]').textContent"
     )
-    page.click_text("Stay logged in")
+    page.click_text("Stay signed in")
     wait_until(lambda: not dialog_is_open(page, "session-ending"), 60, "the warning goes")
     assert page.run(TYPED_ZONE) == "Asia/Tokyo"
     # The session was extended, so the warning appears again later.
-    page.wait_for_text("You will be logged out in 0:", IDLE)
-    page.click_text("Stay logged in")
+    page.wait_for_text("You will be signed out in 0:", IDLE)
+    page.click_text("Stay signed in")
     wait_until(lambda: not dialog_is_open(page, "session-ending"), 60, "the warning goes")
     page.click_text("Save preferences")
     page.wait_for_text("Preferences saved")
-    page.wait_for_text("You will be logged out in 0:", IDLE)
+    page.wait_for_text("You will be signed out in 0:", IDLE)
     page.run(script)
     assert page.run("return findings.axe('tag', ['wcag2a', 'wcag2aa', 'wcag22aa'])") == []
 
@@ -292,13 +292,13 @@ def test_ended_session_covers_page_until_same_user_returns(
     type_time_zone(page, short_session_url, "Asia/Tokyo")
     first = current_window(page)
     back_office.query("DELETE FROM accounts_staffsession RETURNING 1")
-    page.wait_for_text("You have been logged out", IDLE)
+    page.wait_for_text("You have been signed out", IDLE)
     assert page.run(
         "return getComputedStyle(document.getElementById('session-ended'), '::backdrop')"
         ".backgroundColor === getComputedStyle(document.body).backgroundColor"
     )
     if next_user == "viewer":
-        assert_accessible(page, script, "You have been logged out")
+        assert_accessible(page, script, "You have been signed out")
     second = page.call("POST", "/window/new", {"type": "tab"})["handle"]
     switch_window(page, second)
     log_in(page, short_session_url, next_user)
@@ -317,7 +317,7 @@ def test_polling_page_does_not_keep_session_alive(page: Browser, short_session_u
     log_in(page, short_session_url, "lab-coordinator")
     page.open(f"{short_session_url}/today/")
     requests = page.run("return performance.getEntriesByType('resource').length")
-    page.wait_for_text("You have been logged out", IDLE + 15)
+    page.wait_for_text("You have been signed out", IDLE + 15)
     assert page.run("return performance.getEntriesByType('resource').length") > requests + 3
 
 
@@ -329,7 +329,7 @@ def test_response_of_ended_session_covers_the_page(
     page.open(f"{short_session_url}/orders/")
     page.find("[data-live]")
     back_office.query("DELETE FROM accounts_staffsession RETURNING 1")
-    page.wait_for_text("You have been logged out", 90)
+    page.wait_for_text("You have been signed out", 90)
     assert "/orders/" in page.url
     first = current_window(page)
     switch_window(page, page.call("POST", "/window/new", {"type": "tab"})["handle"])
@@ -349,7 +349,7 @@ def test_saving_a_draft_notices_ended_session(
     page.open(f"{second_factor_url}/patients/register/")
     back_office.query("DELETE FROM accounts_staffsession RETURNING 1")
     page.type("#id_first_name", "Testa")
-    page.wait_for_text("You have been logged out", 60)
+    page.wait_for_text("You have been signed out", 60)
     assert page.run("return document.querySelector('#id_first_name').value") == "Testa"
 
 
@@ -361,7 +361,7 @@ def test_sign_out_covers_tabs_that_do_not_poll(page: Browser, second_factor_url:
     page.open(f"{second_factor_url}/preferences/")
     log_out(page)
     switch_window(page, first)
-    page.wait_for_text("You have been logged out", 60)
+    page.wait_for_text("You have been signed out", 60)
 
 
 def test_sign_out_ends_session_in_every_tab(short_session_url: str) -> None:
@@ -373,4 +373,4 @@ def test_sign_out_ends_session_in_every_tab(short_session_url: str) -> None:
         page.open(f"{short_session_url}/preferences/")
         log_out(page)
         switch_window(page, first)
-        page.wait_for_text("You have been logged out", IDLE)
+        page.wait_for_text("You have been signed out", IDLE)

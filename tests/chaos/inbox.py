@@ -340,7 +340,7 @@ def _drainers(back_office: BackOffice, count: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _api_clients(back_office: BackOffice, url: str, failed: list[int]) -> Iterator[None]:
-    """Request five pages a second of the API and the log-in page. `failed` gets error statuses."""
+    """Request five pages a second of the API and the sign-in page. `failed` gets error statuses."""
     output = subprocess.run(
         [sys.executable, "manage.py", "createtoken", "chaos"],
         env=back_office.environment(), capture_output=True, text=True, check=True,

@@ -44,7 +44,7 @@ def home_slots(world: World, draws: Service, order: str) -> list[Slot]:
 
 def psc_order(world: World, draws: Service) -> tuple[str, list[Slot]]:
     """An order of the bookable lab, and the free slots around its patient."""
-    while True:  # some have no centre that works near them
+    while True:  # some have no center that works near them
         order = world.order(WALK_IN, zips=NEAR_SITES, lab=LAB)
         zip_code = world.record(order)["patient_address"]["zip"]
         try:

@@ -453,7 +453,7 @@ def test_labs_physicians(client: Service, asked_sandbox: Sandbox) -> None:
 
 
 def test_management_lab_accounts(client: Service, asked_sandbox: Sandbox) -> None:
-    """The organisation's accounts, those of other teams included."""
+    """The organization's accounts, those of other teams included."""
     org = "org_id = '0d4f7c1e-0000-4000-8000-00000000c11c'"
     held = accounts_held(asked_sandbox, org)
     assert accounts(client.management.lab_accounts()) == held

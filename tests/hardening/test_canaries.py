@@ -41,7 +41,7 @@ CANARIES = {
     "first name": "Zuzanqa",
     "last name": "Qwarkowska",
     "date of birth": "1907-03-11",
-    "e-mail": "zuzanqa.qwark",
+    "email": "zuzanqa.qwark",
     "phone": "5550177391",
     "street": "Xylophonia Crescent",
     "member id": "MBRQX7731",
@@ -194,7 +194,7 @@ def _write_canaries(connection: Any) -> None:
     connection.execute(
         "UPDATE sandbox_userinfo SET first_name = %s, last_name = %s, email = %s,"
         " phone_number = %s, dob = %s, first_line = %s",
-        [CANARIES["first name"], CANARIES["last name"], f"{CANARIES['e-mail']}@example.com",
+        [CANARIES["first name"], CANARIES["last name"], f"{CANARIES['email']}@example.com",
          f"+1{CANARIES['phone']}", CANARIES["date of birth"], CANARIES["street"]],
     )  # fmt: skip
     connection.execute(
@@ -239,11 +239,11 @@ def _use_pages(system: CanarySystem) -> None:
     visitor, patient, order_id = system.visitor, system.patient, system.order
     visitor.request(
         f"/patients/?q={CANARIES['search']}"
-    )  # without an account: redirected to the log-in page
+    )  # without an account: redirected to the sign-in page
     visitor.open_and_submit(
         "/accounts/login/", username="clinician", password="wrong-" + CANARIES["search"]
     )
-    visitor.open_and_submit("/accounts/login/", username=CANARIES["e-mail"], password=PASSWORD)
+    visitor.open_and_submit("/accounts/login/", username=CANARIES["email"], password=PASSWORD)
     visitor.open_and_submit("/accounts/login/", username="administrator", password=PASSWORD)
     assert "Find a patient" in visitor.request("/orders/")
     for page in ("/", "/today/", "/orders/", "/patients/", "/appointments/", "/results/",

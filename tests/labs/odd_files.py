@@ -69,7 +69,7 @@ def accepted_files() -> dict[str, tuple[str, bytes, bytes]]:
     case = motion_photo()
     photo = case[: case.index(b"\xff\xd9") + 2]
     cmyk, progressive = picture("CMYK", "JPEG"), picture("RGB", "JPEG", progressive=True)
-    sixteen_bit, colours = picture("I;16", "PNG"), picture("P", "PNG")
+    sixteen_bit, colors = picture("I;16", "PNG"), picture("P", "PNG")
     transparent, library = picture("RGBA", "PNG"), written_pdf(3)
     return {
         "motion photo of a phone (B15)": ("a.jpg", case, photo),
@@ -90,7 +90,7 @@ def accepted_files() -> dict[str, tuple[str, bytes, bytes]]:
         "photo of several pictures": ("a.jpg", frames("MPO"), b""),
         "screenshot with alpha": ("a.png", transparent, transparent),
         "picture of 16 bits": ("a.png", sixteen_bit, sixteen_bit),
-        "picture with a palette": ("a.png", colours, colours),
+        "picture with a palette": ("a.png", colors, colors),
         "picture of two colors": ("a.png", picture("1", "PNG"), picture("1", "PNG")),
         "picture padded with zeros": ("a.png", whole_png + bytes(5000), whole_png),
         "picture with something behind": ("a.png", whole_png + b"x", whole_png),

@@ -115,7 +115,7 @@ def test_lab_list_shows_state_of_accounts(client: Client) -> None:
     assert "method_x" in page, "an unknown method is shown as received"
     assert "No account" in page
     assert [(row.tests, row.markers) for row in answer.context["rows"]] == [(1, 1), (0, 0)]
-    assert "Accounts at a lab that is not in the catalogue" in page
+    assert "Accounts at a lab that is not in the catalog" in page
 
 
 def test_empty_lab_list_says_no_labs_yet(client: Client) -> None:

@@ -110,7 +110,7 @@ def test_colleagues_may_be_given_the_address(client: Client, ana: User) -> None:
     address = posted(client, "/patients/", {"q": NAME})
     colleague = Client()
     asked = colleague.get(address)
-    assert PREFIX in unquote(unquote(asked.headers["Location"])), "the log-in leads back to it"
+    assert PREFIX in unquote(unquote(asked.headers["Location"])), "the sign-in leads back to it"
     colleague.force_login(staff("clinician", "ben"))
     assert f'value="{NAME}"' in colleague.get(address).content.decode()
 

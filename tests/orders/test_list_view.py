@@ -99,7 +99,7 @@ def test_list_shows_order_with_all_columns(client: Client, clinician: User) -> N
           lab_test_name="Made-up panel", method="testkit", origin="redraw")  # fmt: skip
     answer = client.get(ADDRESS)
     page = answer.content.decode()
-    for words in ("José Núñez-Sample", "Sample unusable", "Sample haemolysed", "Critical",
+    for words in ("José Núñez-Sample", "Sample unusable", "Sample hemolyzed", "Critical",
                   "Priority", "Made-up panel", "Test kit", "Redraw", "1 match"):  # fmt: skip
         assert words in page
     assert f'href="/orders/{uid("order", 1)}/"' in page

@@ -425,7 +425,7 @@ def test_next_actor_needs_no_query(django_assert_num_queries: object) -> None:
          " The patient’s turn."),
         ("teleported", 0, "teleported for 9 d. No history yet."),
         ("lost", 0, "Lost, 9 d ago. Our turn."),
-        ("cancelled", 0, "Cancelled. Nothing is left to do."),
+        ("cancelled", 0, "Canceled. Nothing is left to do."),
         ("delivered_to_lab", 40, "Lab has the sample for 9 d. Usual up to 6 d at this lab."
          " 3 d over. Waiting for the lab."),
     ],

@@ -118,7 +118,7 @@ def test_preview_names_home_visit_and_refund() -> None:
     saved_order.save()
     appointment = create_visit(saved_order)
     text = preview_text(cancellation_preview(saved_order))
-    assert "at-home visit is cancelled too" in text and "so it is refunded" in text
+    assert "at-home visit is canceled too" in text and "so it is refunded" in text
     appointment.start_at = timezone.now() + timedelta(hours=23)
     appointment.save()
     text = preview_text(cancellation_preview(saved_order))
@@ -157,11 +157,11 @@ def test_preview_offers_to_cancel_center_appointment() -> None:
     saved_order.save()
     appointment = create_visit(saved_order, type="patient_service_center", provider="lab-north")
     preview = cancellation_preview(saved_order)
-    assert "not cancelled by this" in preview_text(preview) and preview.visit == appointment
+    assert "not canceled by this" in preview_text(preview) and preview.visit == appointment
     appointment.provider = "lab-coast"
     appointment.save()
     preview = cancellation_preview(saved_order)
-    assert preview.visit is None and "e-mail" in preview_text(preview), (
+    assert preview.visit is None and "email" in preview_text(preview), (
         "only the patient can cancel it"
     )
 
@@ -197,7 +197,7 @@ def test_ticked_center_appointment_is_canceled_too(harness: OutboxHarness) -> No
     client = harness.client("clinician")
     appointment = book_visit(harness, client, saved_order)
     page = client.get(reverse("orders:cancel", args=[saved_order.pk])).content.decode()
-    assert "not cancelled by this" in page and 'name="visit_too" value="on" checked' in page
+    assert "not canceled by this" in page and 'name="visit_too" value="on" checked' in page
     values, _, response = open_form(client, reverse("orders:cancel", args=[saved_order.pk]))
     reason = response.context["form"].fields["visit_reason"].choices[0][0]
     address = reverse("orders:cancel", args=[saved_order.pk])
@@ -247,7 +247,7 @@ def test_booking_is_refused_while_order_is_being_canceled(harness: OutboxHarness
     assert harness.newest_command().kind == "order.cancel"
     response = client.post(address, {**values, "slot": times[-1].written()})
     assert response.status_code == 422
-    assert "order is being cancelled" in response.content.decode()
+    assert "order is being canceled" in response.content.decode()
     assert harness.newest_command().kind == "order.cancel"
     book_visit(harness, client, other)
 
@@ -263,7 +263,7 @@ def test_unticked_center_appointment_is_not_canceled(harness: OutboxHarness) -> 
     assert harness.newest_command().kind == "order.cancel"
     page = client.get(reverse("orders:detail", args=[saved_order.pk])).content.decode()
     assert reverse("orders:cancel-visit", args=[saved_order.pk]) in page, "it can be canceled later"
-    assert "can only be cancelled" in page and "Cancel and rebook" not in page
+    assert "can only be canceled" in page and "Cancel and rebook" not in page
     assert reverse("orders:move", args=[saved_order.pk]) not in page
 
 

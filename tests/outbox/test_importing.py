@@ -428,7 +428,7 @@ def test_missing_patient_details_are_one_fault(
     Demographics.objects.filter(pk=person.pk).update(email="", zip="")
     raw = csv_table([str(person.pk), panel.name, "LACKS-1"])
     (row,) = send_table(harness.client("clinician"), raw, "check").context["rows"]
-    assert row.faults == ["Missing of the patient, to be added on their page: e-mail, zip code."]
+    assert row.faults == ["Missing of the patient, to be added on their page: email, zip code."]
 
 
 def test_rows_keep_line_numbers_after_a_round_trip() -> None:

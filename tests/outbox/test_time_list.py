@@ -31,7 +31,7 @@ def test_area_without_home_visits_shows_alternatives(harness: OutboxHarness) -> 
     values, times, response = open_form(client, address)
     page = response.content.decode()
     assert not times and "Nobody draws blood at home in 10001" in page
-    assert re.search(r"\d+ centres? within 25 miles", page)
+    assert re.search(r"\d+ centers? within 25 miles", page)
     # Looking up another address in the same form enqueues no command.
     other_address = {**values, "look": "", "zip_code": "85004", "city": "Phoenix", "state": "AZ"}
     response = client.post(address, other_address)
@@ -191,9 +191,9 @@ def test_empty_time_list_shows_alternatives(harness: OutboxHarness) -> None:
     values, _, _ = open_form(client, address)
     harness.add_fault("status", "/psc/appointment/availability$", statuses=[404])
     page = client.post(address, {**values, "look": ""}).content.decode()
-    assert "There are no free times in these days" in page and "other centres" in page
+    assert "There are no free times in these days" in page and "other centers" in page
     page = client.post(address, {**values, "look": "", "zip_code": "59715"}).content.decode()
-    assert "No centre within 25 miles of 59715" in page and "farther away" in page
+    assert "No center within 25 miles of 59715" in page and "farther away" in page
 
 
 def test_centers_show_how_they_can_be_booked(harness: OutboxHarness) -> None:

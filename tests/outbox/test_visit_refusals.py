@@ -138,9 +138,9 @@ def test_booking_changed_only_by_patient_has_no_buttons(
         address = reverse(name, args=[order.pk])
         assert address not in page
         page_text = client.get(address).content.decode()
-        assert "The lab has sent you an e-mail" in page_text
+        assert "The lab has sent you an email" in page_text
         assert client.post(address, {"form_id": str(uuid.uuid4())}).status_code == 422
-    assert "The lab has sent you an e-mail" in page
+    assert "The lab has sent you an email" in page
     assert CommandRecord.objects.count() == 1
 
 

@@ -315,7 +315,7 @@ def test_possible_duplicates(client: Client, front_desk_user: User) -> None:
         found = duplicate_reasons(first_name=similar, last_name="Testpersen", dob=born)
         assert found == [["Similar name, same birth date"]], similar
     assert duplicate_reasons(phone_number="(555) 010-0123") == [["Same phone number"]]
-    assert duplicate_reasons(email="MARIA@example.invalid") == [["Same e-mail address"]]
+    assert duplicate_reasons(email="MARIA@example.invalid") == [["Same email address"]]
     assert duplicate_reasons(first_name="Maria", last_name="Testperson", dob=date(1980, 3, 1)) == []
     assert duplicate_reasons(first_name="Olga", last_name="Otherwise", dob=born) == []
     assert (

@@ -1,6 +1,6 @@
 """An unacknowledged critical result is escalated once after half an hour.
 
-Everybody who may acknowledge it gets a notification and an e-mail.
+Everybody who may acknowledge it gets a notification and an email.
 """
 
 from __future__ import annotations

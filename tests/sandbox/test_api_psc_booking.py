@@ -29,9 +29,9 @@ NEAR_SITES = ("85004", "85281", "10001", "10451", "11201", "02108", "33101", "33
 
 def an_order(world: World) -> tuple[str, list[dict[str, Any]]]:
     """An order of the bookable lab, and the free slots around its patient."""
-    while True:  # some have no centre that works near them
+    while True:  # some have no center that works near them
         order = world.order(WALK_IN, zips=NEAR_SITES, lab="lab-north")
-        if days := world.centres(order):
+        if days := world.centers(order):
             return order, [slot for day in days for slot in day["slots"]]
 
 
@@ -53,9 +53,9 @@ def other(world: World) -> str:
     return str(reasons[0]["id"])
 
 
-def test_a_booking_shows_the_centre_and_the_labs_number(world: World) -> None:
+def test_a_booking_shows_the_center_and_the_labs_number(world: World) -> None:
     order, slots = an_order(world)
-    day = world.centres(order)[0]
+    day = world.centers(order)[0]
     answer = world.act(order, "psc", "book", {"booking_key": day["slots"][0]["booking_key"]})
     assert answer.status_code == 200, answer.text
     visit = answer.json()
@@ -145,9 +145,9 @@ def test_a_lab_that_does_not_answer_in_time(world: World, made: bool) -> None:
         assert again.status_code == 200, again.text
 
 
-def test_rescheduling_may_go_to_another_centre(world: World) -> None:
+def test_rescheduling_may_go_to_another_center(world: World) -> None:
     order, before, _ = booked(world)
-    days = world.centres(order, radius="100")
+    days = world.centers(order, radius="100")
     day = next((each for each in days if place_of(each["location"]) != place_of(before)), days[-1])
     slot = day["slots"][-1]
     answer = world.act(order, "psc", "reschedule", {"booking_key": slot["booking_key"]})
@@ -174,7 +174,7 @@ def test_cancelling_takes_camel_case(world: World) -> None:
         order,
         "psc",
         "reschedule",
-        {"booking_key": world.centres(order)[0]["slots"][0]["booking_key"]},
+        {"booking_key": world.centers(order)[0]["slots"][0]["booking_key"]},
     )
     assert (reschedule.status_code, "already cancelled" in reschedule.text) == (400, True)
 
@@ -182,7 +182,7 @@ def test_cancelling_takes_camel_case(world: World) -> None:
 def test_visit_of_a_canceled_order_can_be_canceled(world: World) -> None:
     order, _, _ = booked(world)
     assert world.http.post(f"/v3/order/{order}/cancel").status_code == 200
-    key = world.centres(order)[0]["slots"][0]["booking_key"]
+    key = world.centers(order)[0]["slots"][0]["booking_key"]
     moved = world.act(order, "psc", "reschedule", {"booking_key": key})
     assert (moved.status_code, "in cancelled" in moved.text) == (400, True)
     answer = world.act(order, "psc", "cancel", {"cancellationReasonId": other(world)})
@@ -194,7 +194,7 @@ def test_what_cannot_be_rescheduled_says_so(world: World) -> None:
     order, _, _ = booked(world)
     world.sandbox.control("appointments", {"order_id": order, "do": "fix"})
     assert world.get(f"/v3/order/{order}/psc/appointment")["can_reschedule"] is False
-    key = world.centres(order)[0]["slots"][0]["booking_key"]
+    key = world.centers(order)[0]["slots"][0]["booking_key"]
     answer = world.act(order, "psc", "reschedule", {"booking_key": key})
     assert (answer.status_code, "cannot be rescheduled" in answer.text) == (400, True)
 
@@ -242,7 +242,7 @@ def coast(world: World) -> tuple[str, dict[str, Any]]:
         " WHERE id = %s RETURNING 1",
         (order,),
     )
-    slot = world.centres(order)[0]["slots"][0]
+    slot = world.centers(order)[0]["slots"][0]
     answer = world.act(order, "psc", "book", {"booking_key": slot["booking_key"]})
     assert answer.status_code == 200, answer.text
     return order, answer.json()
@@ -254,7 +254,7 @@ def test_the_lab_of_one_state_reserves_and_lets_nobody_change(world: World) -> N
     assert (visit["status"], visit["event_status"]) == ("reserved", "reserved")
     assert not visit["can_reschedule"] and "appointment_pending" not in before
     assert world.record(order)["details"]["data"]["appointment_id"] == visit["id"]
-    key = world.centres(order)[0]["slots"][-1]["booking_key"]
+    key = world.centers(order)[0]["slots"][-1]["booking_key"]
     assert world.act(order, "psc", "book", {"booking_key": key}).status_code == 400
     for _ in range(2):
         moved = world.act(order, "psc", "reschedule", {"booking_key": key})

@@ -133,9 +133,9 @@ def test_orders_without_appointment(sandbox: Sandbox) -> None:
 
 def test_cancellation_reasons(sandbox: Sandbox) -> None:
     visits = sandbox.get("/v3/order/phlebotomy/appointment/cancellation-reasons")
-    centres = sandbox.get("/v3/order/psc/appointment/cancellation-reasons")
-    assert len(visits) == 11 and [reason["name"] for reason in centres] == ["Other"]
-    ids = {reason["id"] for reason in [*visits, *centres]}
+    centers = sandbox.get("/v3/order/psc/appointment/cancellation-reasons")
+    assert len(visits) == 11 and [reason["name"] for reason in centers] == ["Other"]
+    ids = {reason["id"] for reason in [*visits, *centers]}
     assert len(ids) == 12
     assert visits == sandbox.get("/v3/order/phlebotomy/appointment/cancellation-reasons")
 
@@ -223,7 +223,7 @@ def test_collection_instructions(sandbox: Sandbox) -> None:
                 assert sandbox.http.get(path).status_code == 404
 
 
-# Areas and centres
+# Areas and centers
 
 
 def test_area_info(sandbox: Sandbox) -> None:
@@ -236,12 +236,12 @@ def test_area_info(sandbox: Sandbox) -> None:
         shown = {each["name"]: each["service_types"] for each in area["phlebotomy"]["providers"]}
         assert shown == phlebotomy
         for slug, lab in area["central_labs"].items():
-            centres = sandbox.get(
+            centers = sandbox.get(
                 "/v3/order/psc/info", zip_code=zip_code, lab_id=lab["lab_id"], radius="25"
             )
-            assert centres["slug"] == slug
+            assert centers["slug"] == slug
             counted = lab["patient_service_centers"]["within_radius"]
-            assert counted == len(centres["patient_service_centers"])
+            assert counted == len(centers["patient_service_centers"])
     assert sandbox.get("/v3/order/area/info", zip_code="00000")["phlebotomy"] == {
         "is_served": False,
         "providers": [],
@@ -270,7 +270,7 @@ def test_an_account_limits_billing(sandbox: Sandbox) -> None:
         assert set(shown) == {kind for kind, states in allowed.items() if "AZ" in states}
 
 
-def test_centres_are_near_and_sorted(sandbox: Sandbox) -> None:
+def test_centers_are_near_and_sorted(sandbox: Sandbox) -> None:
     lab = sandbox.value("SELECT id FROM sandbox_lab WHERE supports_psc_booking")
     counts = []
     for radius in ("10", "20", "25", "50", "100"):
@@ -298,7 +298,7 @@ def test_centres_are_near_and_sorted(sandbox: Sandbox) -> None:
     )
 
 
-def test_centres_of_an_order(sandbox: Sandbox) -> None:
+def test_centers_of_an_order(sandbox: Sandbox) -> None:
     [order] = some(sandbox, "method = 'walk_in_test'", 1)
     record = sandbox.get(f"/v3/order/{order}")
     found = sandbox.get(f"/v3/order/{order}/psc/info", radius="100")

@@ -77,10 +77,10 @@ def test_and_back_again_in_autumn(world: World) -> None:
     days = at_home(world, ADDRESS, start_date="2026-10-29")["slots"]
     for day, found in offsets(days, "America/Chicago").items():
         assert found == {(0, -5.0 if day < "2026-11-01" else -6.0)}, day
-    centre = centres(world, zip_code="60601", radius="25", start_date="2026-10-29")
+    center = centers(world, zip_code="60601", radius="25", start_date="2026-10-29")
     hours = {
         datetime.fromisoformat(slot["start"]).astimezone(ZoneInfo("America/Chicago")).hour
-        for day in centre
+        for day in center
         for slot in day["slots"]
     }
     assert hours == {7, 8, 9, 10, 11}
@@ -185,7 +185,7 @@ def test_an_address_needs_a_number_and_a_day_to_come(world: World) -> None:
     assert answer.json()["detail"][0]["loc"] == ["query", "start_date"]
 
 
-def centres(world: World, **params: Any) -> list[dict[str, Any]]:
+def centers(world: World, **params: Any) -> list[dict[str, Any]]:
     answer = world.http.post(PSC, params={"lab": "lab-north", **params})
     assert answer.status_code == 200, answer.text[:500]
     assert answer.json()["timezone"] is None
@@ -193,8 +193,8 @@ def centres(world: World, **params: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_centres_show_their_days_with_their_zone(world: World) -> None:
-    days = centres(world, zip_code="60601", radius="25", start_date="2026-03-05")
+def test_centers_show_their_days_with_their_zone(world: World) -> None:
+    days = centers(world, zip_code="60601", radius="25", start_date="2026-03-05")
     assert {day["location"]["iana_timezone"] for day in days} == {"America/Chicago"}
     sites = world.get("/v3/order/psc/info", zip_code="60601", lab_id=11, radius="25")
     bookable = {
@@ -221,10 +221,10 @@ def test_centres_show_their_days_with_their_zone(world: World) -> None:
             assert length == timedelta(minutes=20)
 
 
-def test_centres_by_their_codes(world: World) -> None:
-    days = centres(world, zip_code="60601", radius="25")
+def test_centers_by_their_codes(world: World) -> None:
+    days = centers(world, zip_code="60601", radius="25")
     code = days[0]["location"]["code"]
-    found = centres(world, site_codes=[code])
+    found = centers(world, site_codes=[code])
     assert {day["location"]["code"] for day in found} == {code}
     assert {day["location"]["distance"] for day in found} == {None}
 
@@ -243,7 +243,7 @@ def test_centres_by_their_codes(world: World) -> None:
         ({"zip_code": "60601", "radius": "30"}, 422, "radius"),
     ],
 )
-def test_searches_for_centres_that_are_refused(
+def test_searches_for_centers_that_are_refused(
     world: World, params: dict[str, Any], status: int, word: str
 ) -> None:
     answer = world.http.post(PSC, params={"lab": "lab-north", **params})

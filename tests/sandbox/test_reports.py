@@ -38,7 +38,7 @@ def _chunk(name: bytes, body: bytes) -> bytes:
 
 
 def png_bytes(shade: int = 0) -> bytes:
-    """One grey pixel."""
+    """One gray pixel."""
     head = _chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
     pixels = _chunk(b"IDAT", zlib.compress(bytes([0, shade])))
     return b"\x89PNG\r\n\x1a\n" + head + pixels + _chunk(b"IEND", b"")

@@ -146,7 +146,7 @@ REQUESTS = [
     Asked("User", "POST", "/v2/user", body={"client_user_id": "ref-{random}"}),
     Asked(
         "User", "POST", "/v2/user", body={"client_user_id": "ada@example.test"}, status="4xx",
-        note="an e-mail address is personal data",
+        note="an email address is personal data",
     ),
     Asked(
         "User", "POST", "/v2/user", body={"client_user_id": "+1 (555) 010-0165"}, status="4xx",

@@ -81,7 +81,7 @@ class World:
         assert answer.status_code == 200, answer.text[:500]
         return [slot for day in answer.json()["slots"] for slot in day["slots"]]
 
-    def centres(self, order_id: str, **params: Any) -> list[dict[str, Any]]:
+    def centers(self, order_id: str, **params: Any) -> list[dict[str, Any]]:
         """Free days at the centers near the order's patient; none where there are no centers."""
         record = self.record(order_id)
         asked = {

@@ -1,4 +1,4 @@
-"""E-mail to staff through a real mail server: content, single delivery and failures."""
+"""Email to staff through a real mail server: content, single delivery and failures."""
 
 from __future__ import annotations
 

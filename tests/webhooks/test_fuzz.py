@@ -1,7 +1,7 @@
 """Hostile deliveries: mutated bodies and heads, and every value known to break naive code.
 
 Whatever comes in: an answer of the few that exist, no exception, nothing stored that was not
-signed. What is stored is drained: it ends in a state that is visible, and its neighbours are
+signed. What is stored is drained: it ends in a state that is visible, and its neighbors are
 applied.
 """
 

@@ -77,7 +77,7 @@ def end_sessions(request: HttpRequest) -> HttpResponse:
         record_action(
             request, "sessions", [user.pk], (), "one ended" if chosen_id else "others ended"
         )
-    messages.success(request, f"You are logged out {'there' if chosen_id else 'everywhere else'}")
+    messages.success(request, f"You are signed out {'there' if chosen_id else 'everywhere else'}")
     return HttpResponseRedirect(reverse("account"))
 
 

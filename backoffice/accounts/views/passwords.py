@@ -33,7 +33,7 @@ class _ChangePassword(PasswordChangeView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)
-        messages.success(self.request, "Password changed. You are logged out everywhere else.")
+        messages.success(self.request, "Password changed. You are signed out everywhere else.")
         return response
 
 
@@ -45,7 +45,7 @@ class _SetPassword(PasswordResetConfirmView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)
-        messages.success(self.request, "Your new password is set. Log in with it.")
+        messages.success(self.request, "Your new password is set. Sign in with it.")
         known_devices.remember_device(self.request, response, form.user.get_username())
         return response
 

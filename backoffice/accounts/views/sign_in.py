@@ -27,7 +27,7 @@ class SignInForm(LoginForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["login"].label = "Log-in name"
+        self.fields["login"].label = "Username"
         self.fields["login"].widget.attrs = {
             "autocomplete": "username",
             "autocapitalize": "none",

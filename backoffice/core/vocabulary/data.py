@@ -67,8 +67,8 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         step("sample_error", "Sample unusable", NEEDS_ACTION, US, 0),
         step("lab_processing_blocked", "Lab needs information", NEEDS_ACTION, US, 0),
         step("redraw_available", "New draw needed", NEEDS_ACTION, US, 72),
-        step("appointment_cancelled", "Visit cancelled – rebook?", NEEDS_ACTION, US, 24),
-        step("cancelled", "Cancelled", CLOSED),
+        step("appointment_cancelled", "Visit canceled – rebook?", NEEDS_ACTION, US, 24),
+        step("cancelled", "Canceled", CLOSED),
         step("do_not_process", "Stopped – not processed", CLOSED),
     ),
     "order.status": build_terms(
@@ -76,7 +76,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("collecting_sample", "Collecting sample", ON_THE_WAY),
         ("sample_with_lab", "Sample with lab", AT_LAB),
         ("completed", "Completed", RESULT_IN),
-        ("cancelled", "Cancelled", CLOSED),
+        ("cancelled", "Canceled", CLOSED),
         ("failed", "Failed", NEEDS_ACTION),
     ),
     "order.status_detail": build_terms(
@@ -87,7 +87,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("sample_quantity_not_sufficient", "Not enough sample", NEEDS_ACTION),
         ("sample_contaminated", "Sample contaminated", NEEDS_ACTION),
         ("sample_stability_exceeded", "Sample too old", NEEDS_ACTION),
-        ("sample_hemolyzed", "Sample haemolysed", NEEDS_ACTION),
+        ("sample_hemolyzed", "Sample hemolyzed", NEEDS_ACTION),
         ("sample_improper_collection", "Sample not collected as required", NEEDS_ACTION),
     ),
     "order.method": _METHODS,
@@ -109,7 +109,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
     "transaction.status": build_terms(
         ("active", "Active", ON_THE_WAY),
         ("completed", "Completed", RESULT_IN),
-        ("cancelled", "Cancelled", CLOSED),
+        ("cancelled", "Canceled", CLOSED),
     ),
     "appointment.status": build_terms(
         Term("pending", "Requested", PREPARING, "dotted-ring", note="Not confirmed yet."),
@@ -123,7 +123,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("confirmed", "Booked", ON_THE_WAY),
         ("in_progress", "Under way", AT_LAB),
         Term("completed", "Done", RESULT_IN, note="The visit took place; not the result."),
-        ("cancelled", "Cancelled", CLOSED),
+        ("cancelled", "Canceled", CLOSED),
     ),
     "appointment.event_status": build_terms(
         Term("pending", "Requested", PREPARING, "dotted-ring", note="Not confirmed yet."),
@@ -131,11 +131,11 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("scheduled", "Booked", ON_THE_WAY),
         ("in_progress", "Under way", AT_LAB),
         ("completed", "Done", RESULT_IN),
-        ("cancelled", "Cancelled", CLOSED),
+        ("cancelled", "Canceled", CLOSED),
     ),
     "appointment.type": build_terms(
         ("phlebotomy", "At home"),
-        ("patient_service_center", "Service centre"),
+        ("patient_service_center", "Service center"),
     ),
     "lab.collection_method": _METHODS,
     "lab_account.status": build_terms(
@@ -309,7 +309,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("user_not_found", "The provider does not know this person"),
         ("deregistered_per_provider", "Disconnected at the provider"),
         ("required_scopes_not_granted", "Permission was not granted"),
-        ("provider_credential_error", "Log-in at the provider fails"),
+        ("provider_credential_error", "Sign-in at the provider fails"),
         ("provider_password_expired", "Password at the provider expired"),
         ("unknown", "Cause not given"),
     ),
@@ -474,7 +474,7 @@ LISTS: Final[dict[str, str]] = {
     "lab-test-markers": "Markers of lab tests",
     "lab-account-catalog": "Catalogs of lab accounts",
     "report-jobs": "Lab reports being read",
-    "appointment-psc": "Appointments at service centres",
+    "appointment-psc": "Appointments at service centers",
     "appointment-phlebotomy": "Appointments at home",
     "demographics": "Patient details",
     "orders_ordercount": "Counts of orders",

@@ -21,7 +21,7 @@ UNMATCHED: Final[dict[str, dict[str, Term]]] = {
     "unmatched.decision": build_terms(
         ("match_sample_id", "The sample belongs to an order"),
         ("match_completed", "The order has its result already"),
-        ("match_cancelled", "The order is cancelled"),
+        ("match_cancelled", "The order is canceled"),
         ("wrong_collection", "The order was not collected yet"),
         ("wrong_lab", "The order went to another lab"),
         ("multiple_demo_match", "Several orders could be meant"),
@@ -41,7 +41,7 @@ UNMATCHED: Final[dict[str, dict[str, Term]]] = {
         ("lab_account_mismatch", "Another lab account", NEEDS_ACTION),
         ("possible_wrong_lab", "Perhaps the wrong lab", NEEDS_ACTION),
         ("matched_completed_order", "Order has a result", WITH_PATIENT),
-        ("matched_cancelled_order", "Order is cancelled", NEEDS_ACTION),
+        ("matched_cancelled_order", "Order is canceled", NEEDS_ACTION),
         ("invalid_collection_state", "Order was not collected", NEEDS_ACTION),
     ),
     "unmatched.confidence": build_terms(

@@ -31,7 +31,7 @@ _fits = cache(check_password)
 
 
 class Command(BaseCommand):
-    help = "Make one made-up member of staff per role and print the log-ins. Local use only."
+    help = "Make one made-up member of staff per role and print the sign-ins. Local use only."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.LOCAL or settings.MANAGEMENT_ENV == "production":

@@ -28,7 +28,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--before", required=True, help="day (UTC) whose start is the limit")
-        parser.add_argument("--by", required=True, help="log-in name of the clinician who says so")
+        parser.add_argument("--by", required=True, help="username of the clinician who says so")
         parser.add_argument(
             "--critical",
             action="store_true",
@@ -42,7 +42,7 @@ class Command(BaseCommand):
             raise CommandError("--before is a day like 2026-11-01") from error
         by = User.objects.filter(username=options["by"]).first()
         if by is None or not may(by, "results.sign"):
-            raise CommandError("--by is the log-in name of somebody who may sign results")
+            raise CommandError("--by is the username of somebody who may sign results")
         critical = options["critical"]
         self.stdout.write(f"{sign(before, by, critical=critical)} results signed")
         for reason, count in count_remaining(before, critical=critical):

@@ -72,7 +72,7 @@ document.addEventListener("input", (event) => {
   }
 });
 
-// A panel that would leave the window opens towards its middle.
+// A panel that would leave the window opens toward its middle.
 document.addEventListener("toggle", (event) => {
   const pop = event.target;
   if (!pop.open || !pop.matches("details[data-pop]")) return;

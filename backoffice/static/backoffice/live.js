@@ -51,7 +51,7 @@ async function ask() {
       clearTimeout(timer);
       timer = -1;
       count = 0;
-      tell("You are logged out. What you see stays as it is.", "Log in");
+      tell("You are signed out. What you see stays as it is.", "Sign in");
       document.dispatchEvent(new Event("session-ended"));
       return;
     }

@@ -1,11 +1,11 @@
 // The end of a session: said before, put off without losing anything, and when it has come, the page
-// is covered and keeps what was typed until the same person has logged in again, in any tab.
+// is covered and keeps what was typed until the same person has signed in again, in any tab.
 //
 // How long is left is asked of the server, which knows of the other tabs, too; asking alone keeps
 // nobody signed in. Whoever types or points on a page is there, even if nothing is sent.
 //
 // Without this module the session ends just the same, unannounced: the next request leads to the
-// log-in page, and what was typed but not sent is lost. Only requests keep somebody signed in.
+// sign-in page, and what was typed but not sent is lost. Only requests keep somebody signed in.
 
 const told = document.getElementById("session").dataset;
 const ending = document.getElementById("session-ending");
@@ -27,7 +27,7 @@ for (const kind of ["keydown", "pointerdown", "input"]) {
   document.addEventListener(kind, () => { active = Date.now(); }, { capture: true, passive: true });
 }
 
-// Forms of a page that was opened before the last log-in get the token of now.
+// Forms of a page that was opened before the last sign-in get the token of now.
 function renew(token) {
   for (const field of document.querySelectorAll("input[name=csrfmiddlewaretoken]")) field.value = token;
 }
@@ -147,12 +147,12 @@ document.addEventListener("session-ended", () => check());
 document.addEventListener("visibilitychange", () => { if (!document.hidden) awake(); });
 addEventListener("focus", awake);
 addEventListener("pageshow", (event) => { if (event.persisted) awake(); });
-// Pages that load, or are logged out of, tell the others of this browser.
+// Pages that load, or are signed out of, tell the others of this browser.
 const tabs = new BroadcastChannel("session");
 tabs.addEventListener("message", ({ data }) => { if (data === "left") for (const wait of LEAVING_MS) setTimeout(check, wait); else awake(); });
 tabs.postMessage("loaded");
 document.addEventListener("submit", ({ target }) => { if (target.matches("[action$='/logout/']")) tabs.postMessage("left"); });
-// Come back to, or told: another tab may have logged in or out, or the machine may have slept.
+// Come back to, or told: another tab may have signed in or out, or the machine may have slept.
 function awake() {
   if (ended.open || ending.open || ends - Date.now() < WARNED_MS || Date.now() - heard > 60_000) check();
 }

@@ -1,4 +1,4 @@
-"""The page of notifications, the redirect from one to its record, and the choice of e-mails."""
+"""The page of notifications, the redirect from one to its record, and the choice of emails."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ function uploads(form) {
         location.assign(JSON.parse(request.responseText).to);
         return;
       } catch {
-        complain(["You are no longer logged in. Log in again in another tab, come back, and send it again."]).focus();
+        complain(["You are no longer signed in. Sign in again in another tab, come back, and send it again."]).focus();
         return;
       }
     }
