@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 from pytest_django import Settings
@@ -11,7 +13,13 @@ from backoffice.pages.messages import Storage
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db
-FORM = {"theme": "dark", "density": "compact", "time_zone": "america/new york"}
+FORM = {
+    "theme": "dark",
+    "density": "compact",
+    "day_first": "True",
+    "hours_24": "True",
+    "time_zone": "america/new york",
+}
 
 
 def test_preferences_are_stored_and_applied(client: Client) -> None:
@@ -22,9 +30,12 @@ def test_preferences_are_stored_and_applied(client: Client) -> None:
     user = User.objects.get(pk=user.pk)
     assert (user.theme, user.density) == ("dark", "compact")
     assert (user.single_keys, user.time_zone) == (False, "America/New_York")
+    assert user.day_first and user.hours_24
     page = client.get("/preferences/").content.decode()
-    for mark in ('data-theme="dark"', 'data-density="compact"', 'data-keys="off"'):
+    for mark in ('data-theme="dark"', 'data-density="compact"', 'data-keys="off"', "data-hours24"):
         assert mark in page
+    printed = re.search(r"Printed by [^<]*", page)
+    assert printed and re.search(r", \d{1,2} [A-Z]\w\w 20\d\d, \d\d:\d\d E", printed[0])
     client.post("/accounts/logout/")
     assert 'data-theme="dark"' in client.get("/accounts/login/").content.decode()
 

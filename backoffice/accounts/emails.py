@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import smtplib
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Final, TypeVar
 
 from django.conf import settings
@@ -24,6 +24,7 @@ from django.utils.http import urlsafe_base64_encode
 
 from backoffice.accounts.models import AccountNews, PasswordReset, User
 from backoffice.core.request_ids import client_address
+from backoffice.core.time_formats import calendar_day, hour
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,8 @@ def _reset_message(row: PasswordReset) -> EmailMessage:
 
 
 def _change_message(row: AccountNews) -> EmailMessage:
-    at = row.asked_at.strftime("%Y-%m-%d at %H:%M UTC")
+    asked_at = row.asked_at.astimezone(UTC)
+    at = f"{calendar_day(asked_at)} at {hour(asked_at)} UTC"
     return _message(
         # Rows of an earlier version have no address.
         row.email or row.user.email,

@@ -22,6 +22,12 @@ class User(AbstractUser):
     single_keys = models.BooleanField(
         default=True, db_default=True, help_text="Shortcuts of one key are on"
     )
+    day_first = models.BooleanField(
+        default=False, db_default=False, help_text="Dates are written 25 Nov, not Nov 25"
+    )
+    hours_24 = models.BooleanField(
+        default=False, db_default=False, help_text="Times are written 23:05, not 11:05 PM"
+    )
     first_password_until = models.DateTimeField(
         null=True, help_text="Their password is one they were given: see `first_passwords.py`"
     )

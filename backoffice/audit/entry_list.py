@@ -16,7 +16,7 @@ from backoffice.accounts.access import may
 from backoffice.audit.filters import AuditFilterSet
 from backoffice.audit.models import AuditCheck, AuditEntry
 from backoffice.audit.recording import ACTION_LABELS, kind_label
-from backoffice.core.time_formats import MONTHS
+from backoffice.core.time_formats import calendar_day, hour_with_seconds, short_day
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
 from backoffice.pages.lists.filters import ListFilterSet
 
@@ -151,10 +151,10 @@ class AuditRowContext:
         return may(self.user, "patients.view")
 
     def exact_time(self, at: datetime) -> str:
-        """Format a time to the second, in the zone of the user: `11 Nov, 08:00:07`."""
+        """Format a time to the second, in the zone of the user: `Nov 25, 8:00:07 AM`."""
         local = timezone.localtime(at)
-        year = "" if local.year == timezone.localdate().year else f" {local.year}"
-        return f"{local.day} {MONTHS[local.month]}{year}, {local:%H:%M:%S}"
+        write = short_day if local.year == timezone.localdate().year else calendar_day
+        return f"{write(local)}, {hour_with_seconds(local)}"
 
     def actor_name(self, row: AuditEntry) -> str:
         return actor_name(row)

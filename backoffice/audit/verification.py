@@ -19,6 +19,7 @@ from django.utils import timezone
 from backoffice.audit import seals
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditSeal
 from backoffice.audit.seals import first_entry
+from backoffice.core.time_formats import calendar_day, hour
 
 logger = logging.getLogger(__name__)
 
@@ -252,8 +253,8 @@ class _ChainCheck:
 
     def _add_finding(self, seal: AuditSeal, words: str) -> None:
         self.result.add_finding(
-            f"Seal {seal.n} (entries {seal.from_id} to {seal.to_id}, made {seal.at:%d %b %Y %H:%M}"
-            f" UTC): {words}."
+            f"Seal {seal.n} (entries {seal.from_id} to {seal.to_id}, made"
+            f" {calendar_day(seal.at)}, {hour(seal.at)} UTC): {words}."
         )
 
 

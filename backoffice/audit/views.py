@@ -19,6 +19,7 @@ from backoffice.audit.entry_list import AUDIT_LIST, OWN_COLUMNS
 from backoffice.audit.forms import AuditReviewForm
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
 from backoffice.audit.recording import kind_label, record_action, record_list, record_view
+from backoffice.core.time_formats import month_and_year
 from backoffice.outbox.enqueueing import wake_worker
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
@@ -174,7 +175,7 @@ def _save_review(request: HttpRequest, form: AuditReviewForm) -> bool:
     except IntegrityError:
         form.add_error(None, "You have signed this month off already.")
         return False
-    messages.success(request, f"{month:%B %Y} is signed off.")
+    messages.success(request, f"{month_and_year(month)} is signed off.")
     return True
 
 

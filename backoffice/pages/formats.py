@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from django.utils import timezone
 
 from backoffice.core import time_formats, vocabulary
-from backoffice.core.time_formats import MONTHS, hour, spoken, years, zone_name, zone_of
+from backoffice.core.time_formats import DAYS, hour, short_day, spoken, years, zone_name, zone_of
 from backoffice.service.written_times import WrittenTime, read_written_time
 
 
@@ -41,12 +41,12 @@ def is_minor(born: date | None) -> bool:
 
 
 def since(moment: datetime | None, now: datetime | None = None) -> str:
-    """Format the time since an instant: `3 d ago`. Code that formats many should pass `now`."""
+    """Format the time since an instant: `3 days ago`. Code that formats many should pass `now`."""
     return "" if moment is None else time_formats.ago(moment, now or timezone.now())
 
 
 def full_time(moment: datetime, zone: str | None = None) -> str:
-    """Format an instant with its zone: `Tue 11 Nov, 08:00 MST`.
+    """Format an instant with its zone: `Wed, Nov 25, 11:23 AM EST`.
 
     Without a known zone it is the staff member's own.
     """
@@ -55,16 +55,16 @@ def full_time(moment: datetime, zone: str | None = None) -> str:
 
 
 def short_time(moment: datetime, zone: tzinfo | None = None) -> str:
-    """Format a time in the staff member's zone: `11 Nov, 08:00`.
+    """Format a time in the staff member's zone: `Nov 25, 11:23 AM`.
 
     Code that formats many times should pass the zone.
     """
     local = moment.astimezone(zone or timezone.get_current_timezone())
-    return f"{local.day} {MONTHS[local.month]}, {hour(local)}"
+    return f"{short_day(local)}, {hour(local)}"
 
 
 def clock_time(moment: datetime) -> str:
-    """Format a time of day in the staff member's zone: `08:00`."""
+    """Format a time of day in the staff member's zone: `8:00 AM`."""
     return hour(timezone.localtime(moment))
 
 
@@ -88,13 +88,24 @@ def zone_clock(zone: str) -> str:
     if place is None:
         return zone
     local = timezone.now().astimezone(place)
-    return f"{local:%a %H:%M} {zone_name(local)}"
+    return f"{DAYS[local.weekday()][:3]}, {hour(local)} {zone_name(local)}"
 
 
 def long_day(value: date) -> str:
-    """Format a date as a heading: `Tuesday 11 November`. The current year is left out."""
-    year = "" if value.year == timezone.localdate().year else f" {value.year}"
-    return f"{value:%A} {value.day} {value:%B}{year}"
+    """Format a date as a heading: `Wednesday, November 25`. The current year is left out."""
+    return time_formats.long_day(value, year=value.year != timezone.localdate().year)
+
+
+def full_day(value: date) -> str:
+    """Format a date as a heading, with its year: `Wednesday, November 25, 2026`."""
+    return time_formats.long_day(value, year=True)
+
+
+def exact_time(moment: datetime) -> str:
+    """Format an instant to the second: `Nov 25, 2026, 8:00:07 AM EST`."""
+    local = timezone.localtime(moment)
+    clock = time_formats.hour_with_seconds(local)
+    return f"{time_formats.calendar_day(local)}, {clock} {zone_name(local)}"
 
 
 def local_date(moment: datetime | None) -> date | None:

@@ -15,7 +15,7 @@ from jinja2.runtime import Context
 
 from backoffice.accounts import access, limits
 from backoffice.accounts.models import User
-from backoffice.core.time_formats import MONTHS, hour
+from backoffice.core.time_formats import calendar_day, hour
 from backoffice.pages import live
 
 
@@ -248,5 +248,5 @@ def printed(context: Context) -> dict[str, str]:
     return {
         "zone": now.tzname() or "",
         "name": user.get_full_name() if isinstance(user, User) else "nobody",
-        "time": f"{now.day} {MONTHS[now.month]} {now.year}, {hour(now)}",
+        "time": f"{calendar_day(now)}, {hour(now)}",
     }

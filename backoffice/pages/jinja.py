@@ -18,7 +18,7 @@ from jinja2 import Environment
 from backoffice.accounts.access import may
 from backoffice.core import phone_numbers, vocabulary
 from backoffice.core.template_functions import undefined_as_none
-from backoffice.core.time_formats import calendar_day, hour
+from backoffice.core.time_formats import calendar_day, hour, month_and_year, short_day, weekday
 from backoffice.core.urls import page_url, record_url
 from backoffice.pages import formats
 from backoffice.pages.form_fields import checkbox_choices
@@ -54,6 +54,8 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "checkbox_choices": checkbox_choices,
     "clock_time": formats.clock_time,
     "coded": formats.coded,
+    "exact_time": formats.exact_time,
+    "full_day": formats.full_day,
     "full_time": formats.full_time,
     "hour": hour,
     "initials": formats.initials,
@@ -65,12 +67,15 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "long_day": formats.long_day,
     "may": may,
     "money": formats.money,
+    "month_and_year": month_and_year,
     "phone_parts": phone_numbers.display_and_dial,
+    "short_day": short_day,
     "short_time": formats.short_time,
     "since": formats.since,
     "thousands": formats.thousands,
     "utc_iso": formats.utc_iso,
     "written_time": formats.written_time,
+    "weekday": weekday,
     "yes_no": formats.yes_no,
 }
 GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {

@@ -1,4 +1,4 @@
-"""The form of the preferences of each staff member: theme, row height, shortcuts, time zone."""
+"""The form of the preferences of each staff member, such as theme, time zone and date format."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ DENSITIES: Final = (
     ("default", "Normal"),
     ("touch", "Tall: easy to tap"),
 )
+DATES: Final = (("False", "Nov 25, 2026"), ("True", "25 Nov 2026"))
+TIMES: Final = (("False", "2:30 PM"), ("True", "14:30"))
+
+
+def _is_true(text: str) -> bool:
+    return text == "True"
 
 
 class PreferencesForm(forms.Form):
@@ -23,6 +29,12 @@ class PreferencesForm(forms.Form):
     )
     density = forms.ChoiceField(label="Row height", choices=DENSITIES, widget=forms.RadioSelect)
     single_keys = forms.BooleanField(label="Single-key shortcuts", required=False)
+    day_first = forms.TypedChoiceField(
+        label="Dates", choices=DATES, coerce=_is_true, widget=forms.RadioSelect
+    )
+    hours_24 = forms.TypedChoiceField(
+        label="Times", choices=TIMES, coerce=_is_true, widget=forms.RadioSelect
+    )
     time_zone = forms.CharField(
         label="Your time zone",
         max_length=64,

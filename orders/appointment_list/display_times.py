@@ -32,7 +32,7 @@ class AppointmentClocks:
 
     @property
     def staff_text(self) -> str:
-        """Return "10:00 EST", with the weekday if the day differs; empty if both times agree."""
+        """Return "10:00 AM EST", with the weekday if the day differs; empty if both times agree."""
         if not self.are_different:
             return ""
         day = ""

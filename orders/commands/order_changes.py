@@ -9,6 +9,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice.core.time_formats import weekday
 from backoffice.outbox.command import (
     Command,
     Confirmed,
@@ -179,9 +180,7 @@ class ChangeActivation(_OrderChange, kw_only=True):
     def title(self) -> str:
         if self.activate_by is None:
             return "Send the order out now"
-        return f"Send the order out on {self.activate_by:%a} {self.activate_by.day} " + (
-            f"{self.activate_by:%b %Y}"
-        )
+        return f"Send the order out on {weekday(self.activate_by, year=True)}"
 
     def form_url(self) -> str:
         return reverse("orders:activation", args=[self.order_id])

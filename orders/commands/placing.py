@@ -12,6 +12,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice.core.time_formats import calendar_day, hour
 from backoffice.outbox.command import (
     Ambiguous,
     Command,
@@ -251,4 +252,5 @@ def _echoes_passthrough(lately: list[Answer]) -> bool:
 
 def order_description(answer: Answer) -> str:
     order = answer.data
-    return f"{order.lab_test.name or 'Order'}, placed {order.created_at:%-d %b %Y, %H:%M} UTC"
+    placed = f"{calendar_day(order.created_at)}, {hour(order.created_at)} UTC"
+    return f"{order.lab_test.name or 'Order'}, placed {placed}"

@@ -17,6 +17,7 @@ from backoffice.core import vocabulary
 from backoffice.core.identifiers import UnusableCharacter, clean
 from backoffice.core.phone_numbers import NotAPhoneNumber, e164
 from backoffice.core.spreadsheets import damage_message, warning_message
+from backoffice.core.time_formats import short_day
 from orders.commands.placing import NOT_CANCELED
 from orders.models import Order
 from orders.models.order import CANCELED_STATUSES
@@ -189,7 +190,9 @@ def _check_repetition(order_request: OrderRequest) -> Iterator[Finding]:
         return
     recent = timezone.now() - last.created_at < JUST_NOW
     when = (
-        "within the last 24 hours" if recent else f"on {timezone.localtime(last.created_at):%-d %b}"
+        "within the last 24 hours"
+        if recent
+        else f"on {short_day(timezone.localtime(last.created_at))}"
     )
     words = f"{last.lab_test_name or 'The same test'} was ordered for this patient {when}."
     url = reverse("orders:detail", args=[last.pk])

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from django.utils import timezone
 
-from backoffice.core.time_formats import zone_name, zone_of
+from backoffice.core.time_formats import hour, zone_name, zone_of
 from backoffice.service import Service, errors
 from backoffice.service import appointments as service_appointments
 from orders.appointment_zones import AppointmentZone, Basis, visit_zone
@@ -137,11 +137,11 @@ class TimeChip:
     @property
     def clock(self) -> str:
         """Return the local time. A template's `date` filter would use the staff member's zone."""
-        return f"{self.local:%H:%M}"
+        return hour(self.local)
 
     @property
     def clock_here(self) -> str:
-        return f"{self.here:%H:%M}"
+        return hour(self.here)
 
     @property
     def two_clocks(self) -> bool:
@@ -159,7 +159,7 @@ class TimeChip:
 
     @property
     def ends(self) -> str:
-        return f"{self.end.astimezone(self.local.tzinfo):%H:%M}"
+        return hour(self.end.astimezone(self.local.tzinfo))
 
 
 @dataclass(slots=True)
@@ -264,7 +264,7 @@ def build_time_list(
     price = min((chip.price for _, chip in chips if chip.price), default=None)
     for _, chip in chips:
         chip.dear = bool(chip.price) and chip.price != price
-        chip.usual = current_clock is not None and f"{chip.local:%H:%M}" == current_clock
+        chip.usual = current_clock is not None and hour(chip.local) == current_clock
         chip.soon = chip.time.start - now < appointment_rules.SOON
     today = min(
         (now.astimezone(chip.local.tzinfo).date() for _, chip in chips),
@@ -345,7 +345,7 @@ def _chips(
 def _time_of_day(moment: datetime | None, zone: AppointmentZone | None) -> str | None:
     if moment is None or zone is None or zone.basis is Basis.UNKNOWN:
         return None
-    return f"{moment.astimezone(zone.zone):%H:%M}"
+    return hour(moment.astimezone(zone.zone))
 
 
 def _mark_chosen(

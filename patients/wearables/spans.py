@@ -8,6 +8,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from backoffice.core.time_formats import calendar_day, short_day, weekday
+from backoffice.core.time_formats import hour as hour_text
 from backoffice.pages.charts import BARS, Tick
 
 DAY: Final = "day"
@@ -67,9 +69,9 @@ class Span:
         """Return the label of a point in the table of values."""
         local = edge.astimezone(self.zone)
         if self.name == DAY:
-            return f"{local:%H:%M}"
+            return hour_text(local)
         day = day_label(local.date())
-        return day if self.each(kind) == "day" else f"{day}, {local:%H:%M}"
+        return day if self.each(kind) == "day" else f"{day}, {hour_text(local)}"
 
     def ticks(self) -> list[Tick]:
         """Return marks at round local times."""
@@ -80,26 +82,26 @@ class Span:
             return Tick((moment - begin).total_seconds() / length, label)
 
         if self.name == DAY:
-            return [tick(_local(self.last, h, self.zone), f"{h:02}:00") for h in (0, 6, 12, 18)]
+            edges = [_local(self.last, hour, self.zone) for hour in (0, 6, 12, 18)]
+            return [tick(edge, hour_text(edge)) for edge in edges]
         chosen: Callable[[date], bool] = lambda day: True  # noqa: E731
         label: Callable[[date], str] = lambda day: f"{day:%a} {day.day}"  # noqa: E731
         if self.name == MONTH:
-            chosen, label = lambda day: day.weekday() == 0, lambda day: f"{day.day} {day:%b}"
+            chosen, label = lambda day: day.weekday() == 0, short_day
         elif self.name == YEAR:
             chosen, label = lambda day: day.day == 1, lambda day: f"{day:%b}"
         return [tick(_midnight(day, self.zone), label(day)) for day in self.days() if chosen(day)]
 
     def words(self) -> str:
-        """Return a text such as `Tue 24 Mar 2026`, or the first and the last day."""
+        """Return a text such as `Tue, Mar 24, 2026`, or the first and the last day."""
         if self.name == DAY:
-            return f"{self.last:%a} {self.last.day} {self.last:%b %Y}"
-        first = f"{self.first.day} {self.first:%b}"
-        year = "" if self.first.year == self.last.year else f" {self.first.year}"
-        return f"{first}{year} – {self.last.day} {self.last:%b %Y}"
+            return weekday(self.last, year=True)
+        write = short_day if self.first.year == self.last.year else calendar_day
+        return f"{write(self.first)} – {calendar_day(self.last)}"
 
 
 def day_label(day: date) -> str:
-    return f"{day:%a} {day.day} {day:%b}"
+    return weekday(day)
 
 
 def _midnight(day: date, zone: ZoneInfo, after: int = 0) -> datetime:

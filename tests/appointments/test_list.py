@@ -404,8 +404,8 @@ def test_days_are_those_of_the_draw(client: Client, clinician: User) -> None:
     visit(3, late - timedelta(hours=6), iana_timezone="America/New_York")
     assert _shown(client, start_date="2031-06-02", end_date="2031-06-02") == {1, 3}
     page = client.get(ADDRESS).content.decode()
-    assert "Tue 3 Jun, 05:30 EDT your time" in page
-    assert page.count("Mon 2 Jun 2031 <time") == 2 and page.count("Tue 3 Jun 2031 <time") == 1
+    assert "Tue, Jun 3, 5:30 AM EDT your time" in page
+    assert page.count("Mon, Jun 2, 2031, <time") == 2 and page.count("Tue, Jun 3, 2031, <time") == 1
 
 
 @pytest.mark.parametrize("name", ["week", "sites", "sheet"])

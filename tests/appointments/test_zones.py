@@ -90,7 +90,7 @@ def folder(name: str) -> str:
 def system_times(name: str, when: list[datetime]) -> list[Wall]:
     """Return the local times of many moments according to the system's `date`."""
     answer = subprocess.run(
-        ["date", "-f", "-", "+%Y-%m-%d|%H:%M|%Z|%a %-d %b, %H:%M"],
+        ["date", "-f", "-", "+%Y-%m-%d|%H:%M|%Z|%a, %b %-d, %-I:%M %p"],
         input="\n".join(f"@{int(moment.timestamp())}" for moment in when),
         env={"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": name, "TZDIR": folder(name)},
         text=True,

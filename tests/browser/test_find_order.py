@@ -93,7 +93,7 @@ def test_order_status_is_found_in_three_interactions(
     sentence = page.text(".turn .sentence")
     assert "Order received" in sentence and "Waiting for the service." in sentence
     person = page.text(".person")
-    assert "Maria" in person and "6 May 1980" in person, "two facts that identify the caller"
+    assert "Maria" in person and "May 6, 1980" in person, "two facts that identify the caller"
 
 
 def test_arrow_keys_choose_among_search_results(page: Browser, office: Office, order: str) -> None:

@@ -129,8 +129,9 @@ def test_both_time_zones_are_right_across_dst_change(page: Browser, clinic: Visi
     for value, clock, staff_clock, heading in page.run(script):
         start = OfferedTime.read(value).start
         for_patient, for_staff = start.astimezone(patient_zone), start.astimezone(staff_zone)
-        assert (clock, staff_clock.split()[0]) == (f"{for_patient:%H:%M}", f"{for_staff:%H:%M}")
-        assert heading.strip().startswith(f"{for_patient:%A} {for_patient.day} {for_patient:%B}")
+        assert clock == f"{for_patient:%-I:%M %p}"
+        assert staff_clock.startswith(f"{for_staff:%-I:%M %p}")
+        assert heading.strip().startswith(f"{for_patient:%A, %B %-d}")
         offsets.add(for_staff.utcoffset())
     assert len(offsets) == 2, "not both before and after the change"
 

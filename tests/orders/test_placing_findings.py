@@ -303,7 +303,7 @@ def test_day_of_same_test_uses_time_zone_of_user(clinician_client: Client, zone:
         order_form_url(clinician_client), {**form_values(), "do": "review"}
     )
     day = Order.objects.get().created_at.astimezone(ZoneInfo(zone))
-    assert f"on {day:%-d %b}." in " ".join(one.words for one in answer.context["findings"])
+    assert f"on {day:%b %-d}." in " ".join(one.words for one in answer.context["findings"])
 
 
 def set_time_zone(zone: str) -> None:

@@ -89,8 +89,8 @@ def test_times_show_both_clocks_across_clock_change(harness: OutboxHarness) -> N
     for chip in offered_chips(response):
         offset = before if chip.time.start < change else after
         phoenix = chip.time.start - timedelta(hours=7)
-        assert chip.clock == f"{phoenix:%H:%M}"
-        assert chip.clock_here == f"{phoenix + offset:%H:%M}"
+        assert chip.clock == f"{phoenix:%-I:%M %p}"
+        assert chip.clock_here == f"{phoenix + offset:%-I:%M %p}"
         offsets.add(offset)
     assert offsets == {before, after}
     page = response.content.decode()

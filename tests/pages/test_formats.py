@@ -10,7 +10,8 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from backoffice.core import vocabulary
+from backoffice.core import time_formats, vocabulary
+from backoffice.core.time_formats import DateStyle
 from backoffice.pages import formats
 from backoffice.pages.jinja import cell_macros
 from backoffice.pages.lists.definition import Column
@@ -33,16 +34,34 @@ def test_missing_values_are_empty_texts() -> None:
 
 
 def test_times_are_in_named_or_own_zone() -> None:
-    assert formats.full_time(NOW, "America/Phoenix") == "Fri 20 Nov, 08:00 MST"
-    assert formats.full_time(NOW, "No/Where") == "Fri 20 Nov, 10:00 EST"
-    assert formats.short_time(NOW) == "20 Nov, 10:00"
-    assert formats.short_time(NOW, UTC) == "20 Nov, 15:00"
-    assert formats.clock_time(NOW) == "10:00"
-    assert formats.own_time(NOW, "America/Phoenix") == "Fri 20 Nov, 10:00 EST"
+    assert formats.full_time(NOW, "America/Phoenix") == "Fri, Nov 20, 8:00 AM MST"
+    assert formats.full_time(NOW, "No/Where") == "Fri, Nov 20, 10:00 AM EST"
+    assert formats.short_time(NOW) == "Nov 20, 10:00 AM"
+    assert formats.short_time(NOW, UTC) == "Nov 20, 3:00 PM"
+    assert formats.clock_time(NOW) == "10:00 AM"
+    assert formats.own_time(NOW, "America/Phoenix") == "Fri, Nov 20, 10:00 AM EST"
     assert formats.own_time(NOW, "America/Toronto") == formats.own_time(None, "UTC") == ""
-    assert formats.zone_clock("America/Phoenix") == "Fri 08:00 MST"
+    assert formats.zone_clock("America/Phoenix") == "Fri, 8:00 AM MST"
     assert formats.utc_iso(NOW) == "2026-11-20T15:00:00+00:00"
     assert formats.iso_day(date(984, 2, 9)) == "984-02-09"
+
+
+def test_dates_are_in_the_style_of_the_reader() -> None:
+    moment = datetime(2026, 11, 5, 0, 7, 9, tzinfo=UTC)
+    assert formats.long_day(moment.date()) == "Thursday, November 5"
+    assert formats.full_day(moment.date()) == "Thursday, November 5, 2026"
+    assert time_formats.hour_with_seconds(moment) == "12:07:09 AM"
+    assert time_formats.hour(moment.replace(hour=12)) == "12:07 PM"
+    with time_formats.override(DateStyle(day_first=True, hours_24=True)):
+        assert formats.full_time(NOW, "America/Phoenix") == "Fri 20 Nov, 08:00 MST"
+        assert formats.full_time(NOW.replace(year=2025), "UTC") == "Thu 20 Nov 2025, 15:00 UTC"
+        assert formats.short_time(NOW) == "20 Nov, 10:00"
+        assert formats.full_day(moment.date()) == "Thursday 5 November 2026"
+        assert time_formats.hour_with_seconds(moment) == "00:07:09"
+        assert time_formats.calendar_day(moment) == "5 Nov 2026"
+    with time_formats.override(DateStyle(hours_24=True)):
+        assert formats.short_time(NOW) == "Nov 20, 10:00"
+    assert formats.short_time(NOW) == "Nov 20, 10:00 AM"
 
 
 def test_order_term_has_family_of_stored_group() -> None:

@@ -80,11 +80,11 @@ def test_order_badge_keeps_stored_bucket() -> None:
 @pytest.mark.parametrize(
     ("moment", "zone", "expected"),
     [
-        (datetime(2026, 11, 20, 13, 0, tzinfo=UTC), "America/Phoenix", "Fri 20 Nov, 06:00 MST"),
-        (datetime(2026, 11, 20, 13, 0, tzinfo=UTC), None, "Fri 20 Nov, 08:00 EST"),
-        (datetime(2026, 11, 20, 13, 0, tzinfo=UTC), "No/Where", "Fri 20 Nov, 08:00 EST"),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), None, "Fri 3 Jul, 22:00 EDT"),
-        (datetime(2025, 1, 1, 3, 0, tzinfo=UTC), None, "Tue 31 Dec 2024, 22:00 EST"),
+        (datetime(2026, 11, 20, 13, 0, tzinfo=UTC), "America/Phoenix", "Fri, Nov 20, 6:00 AM MST"),
+        (datetime(2026, 11, 20, 13, 0, tzinfo=UTC), None, "Fri, Nov 20, 8:00 AM EST"),
+        (datetime(2026, 11, 20, 13, 0, tzinfo=UTC), "No/Where", "Fri, Nov 20, 8:00 AM EST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), None, "Fri, Jul 3, 10:00 PM EDT"),
+        (datetime(2025, 1, 1, 3, 0, tzinfo=UTC), None, "Tue, Dec 31, 2024, 10:00 PM EST"),
         (datetime(2026, 3, 1, 12, 0, tzinfo=UTC), "America/Sao_Paulo", "09:00 UTC−03"),
     ],
 )
@@ -95,18 +95,18 @@ def test_time_shows_its_zone(moment: datetime, zone: str | None, expected: str) 
 @pytest.mark.parametrize(
     ("moment", "zone", "expected"),
     [
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "EST", "Fri 3 Jul, 21:00 EST"),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "EST5EDT", "Fri 3 Jul, 22:00 EDT"),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "PST8PDT", "Fri 3 Jul, 19:00 PDT"),
-        (datetime(2026, 12, 4, 2, 0, tzinfo=UTC), "PST8PDT", "Thu 3 Dec, 18:00 PST"),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "CST6CDT", "Fri 3 Jul, 21:00 CDT"),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "MST7MDT", "Fri 3 Jul, 20:00 MDT"),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "MST", "Fri 3 Jul, 19:00 MST"),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "HST", "Fri 3 Jul, 16:00 HST"),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "CET", "Sat 4 Jul, 04:00 CEST"),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "EET", "Sat 4 Jul, 05:00 EEST"),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "MET", "Sat 4 Jul, 04:00 "),
-        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "Etc/GMT+5", "Fri 3 Jul, 21:00 UTC−05"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "EST", "Fri, Jul 3, 9:00 PM EST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "EST5EDT", "Fri, Jul 3, 10:00 PM EDT"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "PST8PDT", "Fri, Jul 3, 7:00 PM PDT"),
+        (datetime(2026, 12, 4, 2, 0, tzinfo=UTC), "PST8PDT", "Thu, Dec 3, 6:00 PM PST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "CST6CDT", "Fri, Jul 3, 9:00 PM CDT"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "MST7MDT", "Fri, Jul 3, 8:00 PM MDT"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "MST", "Fri, Jul 3, 7:00 PM MST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "HST", "Fri, Jul 3, 4:00 PM HST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "CET", "Sat, Jul 4, 4:00 AM CEST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "EET", "Sat, Jul 4, 5:00 AM EEST"),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "MET", "Sat, Jul 4, 4:00 AM "),
+        (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "Etc/GMT+5", "Fri, Jul 3, 9:00 PM UTC−05"),
     ],
 )
 def test_short_zone_name_is_shown_as_abbreviation(
@@ -117,7 +117,9 @@ def test_short_zone_name_is_shown_as_abbreviation(
 
 def test_staff_clock_is_shown_only_when_it_differs() -> None:
     moment = datetime(2026, 11, 21, 4, 30, tzinfo=UTC)
-    assert "Fri 20 Nov, 23:30 EST" in render_macro(TIMES, "your_time", moment, "America/Phoenix")
+    assert "Fri, Nov 20, 11:30 PM EST" in render_macro(
+        TIMES, "your_time", moment, "America/Phoenix"
+    )
     assert render_macro(TIMES, "your_time", moment, "America/Toronto") == ""
     assert render_macro(TIMES, "your_time", moment, None) == ""
     assert formats.zone_clock("America/Phoenix") == "Fri 08:00 MST"
@@ -127,7 +129,8 @@ def test_staff_clock_is_shown_only_when_it_differs() -> None:
     ("seconds", "expected"),
     [
         (0, "just now"), (59, "just now"), (60, "1 min ago"), (3_599, "59 min ago"),
-        (3_600, "1 h ago"), (86_399, "23 h ago"), (86_400, "1 d ago"), (-7_200, "in 2 h"),
+        (3_600, "1 hour ago"), (86_399, "23 hours ago"), (86_400, "1 day ago"),
+        (-7_200, "in 2 hours"),
     ],
 )  # fmt: skip
 def test_ago_uses_one_unit(seconds: int, expected: str) -> None:
@@ -239,20 +242,20 @@ def test_missing_range_or_value_gives_no_bar() -> None:
 
 def test_clock_uses_time_zone_of_user() -> None:
     moment = datetime(2026, 11, 20, 13, 5, tzinfo=ZoneInfo("UTC"))
-    assert ">08:05<" in render_macro(TIMES, "clock_time", moment)
-    assert ">20 Nov, 08:05<" in render_macro(TIMES, "short_time", moment)
+    assert ">8:05 AM<" in render_macro(TIMES, "clock_time", moment)
+    assert ">Nov 20, 8:05 AM<" in render_macro(TIMES, "short_time", moment)
 
 
 @pytest.mark.parametrize(
     ("sent", "shown"),
     [
-        ("2026-10-15T17:56:52.743912+00:00", ">Thu 15 Oct, 13:56 EDT<"),
-        ("2026-10-15T17:56:52Z", ">Thu 15 Oct, 13:56 EDT<"),
-        ("2026-10-15T17:56:52", ">15 Oct 2026, 17:56</time>"),
+        ("2026-10-15T17:56:52.743912+00:00", ">Thu, Oct 15, 1:56 PM EDT<"),
+        ("2026-10-15T17:56:52Z", ">Thu, Oct 15, 1:56 PM EDT<"),
+        ("2026-10-15T17:56:52", ">Oct 15, 2026, 5:56 PM</time>"),
         ("2026-10-15T17:56:52", "lab’s local time"),
         ("2026-10-15T17:56:52", 'title="As received: 2026-10-15T17:56:52"'),
-        ("2026-10-15", ">15 Oct 2026<"),
-        ("10/15/2026 5:56 PM", ">15 Oct 2026, 17:56</time>"),
+        ("2026-10-15", ">Oct 15, 2026<"),
+        ("10/15/2026 5:56 PM", ">Oct 15, 2026, 5:56 PM</time>"),
         ("2026-10-15 17:56 EST", "2026-10-15 17:56 EST"),
         ("yesterday", "yesterday"),
         ("<b>", "&lt;b&gt;"),

@@ -194,7 +194,7 @@ def test_download_has_no_payload(client: Client, many: None) -> None:
 def test_oldest_waiting_event_is_shown(client: Client, admin: User) -> None:
     event(1, state="pending", received_at=timezone.now() - timedelta(hours=3))
     event(2, state="pending", received_at=timezone.now())
-    assert b"Waiting longest: received 3 h ago" in client.get(ADDRESS).content
+    assert b"Waiting longest: received 3 hours ago" in client.get(ADDRESS).content
 
 
 def test_retry_waits_since_its_receipt(client: Client, admin: User) -> None:
@@ -205,8 +205,8 @@ def test_retry_waits_since_its_receipt(client: Client, admin: User) -> None:
     event(2, state="retry", received_at=now - timedelta(hours=3), due_at=now)
     event(3, state="pending", received_at=now - timedelta(minutes=1))
     assert event_log.oldest_waiting() == now - timedelta(hours=12)
-    assert b"Waiting longest: received 12 h ago" in client.get(ADDRESS).content
-    assert b"Received 12 h ago" in client.get("/system/").content
+    assert b"Waiting longest: received 12 hours ago" in client.get(ADDRESS).content
+    assert b"Received 12 hours ago" in client.get("/system/").content
 
 
 def test_paging_shows_every_event_once_both_ways(client: Client, admin: User) -> None:

@@ -14,7 +14,7 @@ let busy = false;
 let timer = 0;
 
 const box = () => document.querySelector("[data-live]");
-const clock = (moment) => new Date(moment).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+const clock = (moment) => new Date(moment).toLocaleTimeString([], { hour: "numeric", minute: "2-digit", hour12: !("hours24" in document.documentElement.dataset) });
 // Whoever acts is not interrupted; the question is asked again when they are done.
 const resting = () =>
   document.hidden ||
