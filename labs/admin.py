@@ -79,7 +79,7 @@ class LabAccountAdmin(CatalogAdmin):
         return format_html('<a href="{}">{}</a>', self.lead(account)[0], words)
 
     def lead(self, row: LabAccount) -> tuple[str, str]:
-        return reverse("labs:account", args=[row.pk]), "Teams that may use it, and what follows"
+        return reverse("labs:account", args=[row.pk]), "Allowed teams, and the effect of a change"
 
 
 class TeamForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs

@@ -73,7 +73,7 @@ COLUMNS: Final = (
     Column("phone", "Phone", (ExportCell("Phone", _patient_value("phone_number")),)),
     Column(
         "lives",
-        "Lives in",
+        "City",
         (ExportCell("City", _patient_value("city")), ExportCell("State", _patient_value("state"))),
         macro="lives_in",
         cell_css="nowrap",

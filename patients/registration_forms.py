@@ -231,9 +231,7 @@ class InsuranceForm(BlockForm):
 
     payor_query = text_field("Insurance company", 100, required=False)
     payor = forms.CharField(label="Insurance company", required=False, max_length=300)
-    payor_new = forms.BooleanField(
-        label="Not in the list: add it as a company of our own", required=False
-    )
+    payor_new = forms.BooleanField(label="Not listed? Add custom payer", required=False)
     payor_name = text_field("Name of the company", required=False)
     payor_first_line = text_field("Street address", required=False)
     payor_second_line = text_field("Suite", required=False)
@@ -340,7 +338,8 @@ class RegisterForm(FinishRegistrationForm):
         label="Reference",
         max_length=200,
         initial=new_reference,
-        help_text="Made at random. The service sees it, so it must not contain anything personal.",
+        help_text="Randomly generated; shared with the lab service. It must not contain anything"
+        " personal.",
     )
 
     def clean_client_user_id(self) -> str:

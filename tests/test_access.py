@@ -216,9 +216,9 @@ def test_page_uses_time_zone_of_user(client: Client) -> None:
     user = staff("clinician")
     User.objects.filter(pk=user.pk).update(time_zone="Asia/Kolkata")
     client.force_login(user)
-    assert "Times in IST" in client.get("/orders/").content.decode()
+    assert "Times are IST" in client.get("/orders/").content.decode()
     User.objects.filter(pk=user.pk).update(time_zone="Not/AZone")
-    assert "Times in UTC" in client.get("/orders/").content.decode()
+    assert "Times are UTC" in client.get("/orders/").content.decode()
 
 
 @pytest.mark.django_db
@@ -241,8 +241,8 @@ def test_every_response_uses_time_zone_of_user(
     client.force_login(user)
     answer = client.get(address)
     assert answer.status_code == status
-    assert "Times in IST" in answer.content.decode()
-    assert "Times in IST" not in Client().get("/nowhere/", follow=True).content.decode()
+    assert "Times are IST" in answer.content.decode()
+    assert "Times are IST" not in Client().get("/nowhere/", follow=True).content.decode()
     assert timezone.get_current_timezone_name() == "UTC", "the time zone is reset after the request"
 
 

@@ -166,7 +166,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
         sent = request.POST.copy()
         sent.pop("select_across", None)
         if not all(map(self._is_key, sent.getlist(ACTION_CHECKBOX_NAME))):
-            raise BadRequest("What was ticked is no row of this list.")
+            raise BadRequest("What was selected is no row of this list.")
         request.POST = sent  # type: ignore[assignment]  # Django reads it there
         return super().response_action(request, queryset, *args, **options)
 

@@ -75,7 +75,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         labels = {"username": "Username", "email": "Email", "is_active": "Active"}
         help_texts = {
             "username": "",
-            "is_active": "If not ticked, nobody can sign in with it, and open sessions end at "
+            "is_active": "If not checked, nobody can sign in with it, and open sessions end at "
             "once. What was done under it stays on record.",
         }
 

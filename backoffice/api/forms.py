@@ -35,7 +35,7 @@ class TokenForm(forms.Form):
         label="Scopes",
         choices=[(scope, PERMISSIONS[scope].capitalize()) for scope in SCOPES],
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Tick at least one: a token for nothing is of no use."},
+        error_messages={"required": "Check at least one: a token for nothing is of no use."},
     )
     days = forms.TypedChoiceField(
         label="Valid for",

@@ -70,7 +70,7 @@ def record_entry(
 
 ACTION_LABELS: Final = {
     "view": "Opened",
-    "list": "Saw in a list",
+    "list": "Viewed in list",
     "search": "Found by searching",
     "export": "Downloaded",
     "print": "Printed",

@@ -181,7 +181,7 @@ class ReviewedRow:
             if not self.matches or status == "no_match":
                 texts.append("No code found")
             elif status != "auto_match":
-                texts.append("Code to be checked")
+                texts.append("Verify code")
         return texts
 
 

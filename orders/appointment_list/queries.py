@@ -17,7 +17,7 @@ from orders.models.order import BOOKABLE_STATUSES
 TABS: Final = {
     "today": "Today",
     "upcoming": "Upcoming",
-    "requested": "Requested, no time yet",
+    "requested": "Requested, not scheduled",
     "past": "Past",
 }
 """The tabs of visits."""

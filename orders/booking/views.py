@@ -85,7 +85,9 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
         return redirect("orders:detail", order.pk)
     title = "Reschedule"
     if visit is None:
-        return _page(request, order, None, hindrance="There is no visit to move.", title=title)
+        return _page(
+            request, order, None, hindrance="There is no visit to reschedule.", title=title
+        )
     hindrance = appointment_rules.why_not_move(order, visit)
     if hindrance:
         return _page(request, order, visit, hindrance=hindrance, title=title)

@@ -90,16 +90,16 @@ EXCEPTION_GROUPS: Final = {
             sorts=_CHANGED_FIRST,
         ),
         ExceptionGroup("lost", "Sample lost or unusable", "Order again and tell the patient."),
-        ExceptionGroup(STUCK, "Lab is stuck on us", "Give the lab what it misses."),
+        ExceptionGroup(STUCK, "Lab needs info from us", "Give the lab what it misses."),
         ExceptionGroup(
             "delivery", "Delivery trouble", "Look at the tracking, confirm the address."
         ),
         ExceptionGroup("draw", "Needs a new draw", "Book a visit."),
         ExceptionGroup(OTHER, "Other trouble", "Look what the service sent."),
-        ExceptionGroup(QUIET, "Gone quiet", "Ask the service, then whoever’s turn it is."),
+        ExceptionGroup(QUIET, "Overdue", "Ask the service, then whoever’s turn it is."),
         ExceptionGroup(
             UNKNOWN,
-            "Not understood",
+            "Unrecognized",
             "Look what the service sent.",
             vocabulary.UNKNOWN,
             sorts=_CHANGED_FIRST,
@@ -123,7 +123,7 @@ def troubled_orders(now: datetime) -> OrderQuerySet:
 
 
 def only_moved_orders(now: datetime, rights: frozenset[str]) -> OrderQuerySet:
-    """Return moved orders that are in no other group that these rights allow, except Gone quiet.
+    """Return moved orders that are in no other group that these rights allow, except Overdue.
 
     Today counts each order once.
     """

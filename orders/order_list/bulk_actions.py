@@ -52,7 +52,7 @@ class _ServiceBulkAction(BulkAction):
 
 class ResendOrderEvents(_ServiceBulkAction):
     name = "resend"
-    label = "Deliver events again…"
+    label = "Resend updates…"
 
     def title(self, values: Mapping[str, Any]) -> str:
         return "Deliver the latest events again"

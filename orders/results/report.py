@@ -18,7 +18,7 @@ FLAGGED_RANK: Final = interpretations.RANK["unknown"]
 NORMAL_RANK: Final = interpretations.RANK["normal"]
 SPARKLINE_POINTS: Final = 6
 """Points of the sparkline beside a value, including the value itself."""
-SINGLE_MARKERS: Final = "Single markers"
+SINGLE_MARKERS: Final = "Individual tests"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ CAUSES: Final = (
     *("trouble", queue.MOVED, queue.OTHER, queue.STUCK, queue.UNKNOWN),
     *("not understood", "critical"),
 )
-"""The lists that the tile "Exceptions" counts. "Gone quiet" has its own tile."""
+"""The lists that the tile "Exceptions" counts. "Overdue" has its own tile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ _TILE_KINDS: Final = (
     _TileKind("Ready to book", "unbooked:list", {"show": "book"}, vocabulary.WITH_PATIENT,
           ("appointments.view", "orders.view"),
           lambda: unbooked_orders_of_tab(Order.objects.all(), "book")),
-    _TileKind("Requested, no time yet", "appointments:list", {"show": "requested"},
+    _TileKind("Requested, not scheduled", "appointments:list", {"show": "requested"},
           vocabulary.PREPARING, ("appointments.view",)),
     _TileKind("Visits today", "appointments:list", {"show": "today"}, vocabulary.ON_THE_WAY,
           ("appointments.view",)),
@@ -78,7 +78,7 @@ _TILE_KINDS: Final = (
           UnmatchedResult.objects.pending),
     _TileKind("Reports to check", "reports:list", {}, vocabulary.NEEDS_ACTION, ("reports.view",),
           lambda: Report.objects.filter(WAITING_FOR_STAFF)),
-    _TileKind("Requests to decide", "commands:list", {"show": "decide"}, vocabulary.NEEDS_ACTION,
+    _TileKind("Needs your decision", "commands:list", {"show": "decide"}, vocabulary.NEEDS_ACTION,
           ("commands.view",),
           lambda: CommandRecord.objects.filter(state=CommandRecord.State.UNDECIDED)),
 )  # fmt: skip
@@ -107,7 +107,7 @@ def tiles(user: User) -> tuple[list[Tile], list[Tile]]:
         work = [
             Tile("Exceptions", reverse("exceptions:list"), _total(causes),
                  vocabulary.NEEDS_ACTION),
-            Tile("Gone quiet", _url("exceptions:list", {"group": queue.QUIET}),
+            Tile("Overdue", _url("exceptions:list", {"group": queue.QUIET}),
                  counts_by_key[queue.QUIET], vocabulary.NEEDS_ACTION),
         ]  # fmt: skip
     if may(user, "results.view"):

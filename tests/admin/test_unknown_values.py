@@ -137,7 +137,7 @@ def test_unknown_status_gets_and_loses_a_decision(harness: OutboxHarness) -> Non
     assert after["at-lab"] == before.get("at-lab", 0) + 1 and after.get("unknown", 0) == 0
     assert counts_are_exact() and counts.repair() == 0
     today = client.get(reverse("today:page")).content.decode()
-    assert "Not understood" not in today
+    assert "Unrecognized" not in today
     assert OrderActivity.objects.count() == activity_count, "a decision is no activity of the order"
     filtered = client.get(reverse("orders:list"), {"status": NEW_STATUS}).content.decode()
     assert f'value="{NEW_STATUS}" checked><span>Beamed up' in filtered and str(first) in filtered

@@ -63,7 +63,7 @@ def test_a_token_is_made_shown_once_and_recorded(asker: Client) -> None:
         ({"account": "casey"}, "casey is a member of staff"),
         ({"account": ""}, "This field is required"),
         ({"account": "a\x00b"}, "Null characters are not allowed"),
-        ({"scopes": []}, "Tick at least one"),
+        ({"scopes": []}, "Check at least one"),
         ({"scopes": ["audit.view"]}, "not one of the available choices"),
         ({"days": "9999"}, "not one of the available choices"),
     ],

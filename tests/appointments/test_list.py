@@ -315,7 +315,7 @@ def test_tabs_keep_the_filters_that_their_page_has(
     visit(2, None, state="TX")
     answer = client.get(ADDRESS, {"type": "phlebotomy", "state": "TX"})
     tabs = {tab.label: (tab.url, str(tab.count)) for tab in answer.context["tabs"]}
-    assert tabs["Requested, no time yet"] == (
+    assert tabs["Requested, not scheduled"] == (
         f"{ADDRESS}?show=requested&type=phlebotomy&state=TX",
         "1",
     )

@@ -299,7 +299,7 @@ def test_printed_record_has_no_forms(print_page: Browser, office: Office, kind: 
     print_page.run(SHOW_CRITICAL_BAR)
     text = print_page.text("main")
     for hidden_text in (
-        *("New note", "Mention a colleague with @", "Nobody is on this", "Why do we believe this?"),
+        *("New note", "Mention a colleague with @", "Unassigned", "How do we know?"),
         *("Change log", "Let a colleague sign", "critical result", "Insurance history"),
     ):
         assert hidden_text not in text

@@ -152,7 +152,7 @@ def test_concurrent_allowlist_change_is_a_conflict(page: Browser, office: Office
     page.click_text("Catalog & accounts")
     page.click_text(ACCOUNT)
     page.click(f"input[value='{THIRD_TEAM}']")
-    page.wait_for_text("What follows")
+    page.wait_for_text("Effect of this change")
     page.type("#id_reason", "mine")
     before = allowed_teams(office)
     with office.sandbox.service() as service:

@@ -168,11 +168,11 @@ def test_shift_selects_range_and_escape_clears_selection(page: Browser, office: 
     )
     page.click_element(boxes[4])
     page.call("DELETE", "/actions")
-    page.wait_for_text("4 ticked")
+    page.wait_for_text("4 selected")
     page.click("[data-pick-all]")
     page.wait_for_text(f"All {order_count(office)} that match")
     page.click("[data-everything]")
-    page.wait_for_text(f"{order_count(office)} ticked")
+    page.wait_for_text(f"{order_count(office)} selected")
     press_keys(page, "\ue00c")
     assert page.run("return document.querySelectorAll('[data-pick]:checked').length") == 0
     assert not page.run("return document.querySelector('[data-bulk]').offsetHeight")
@@ -296,7 +296,7 @@ def test_orders_are_ticked_on_a_phone(page: Browser, office: Office) -> None:
         page.click("#bulk [data-pick-all]")
         assert len(page.run(TICKED_KEYS)) == row_count(page) == 25
         page.click("#bulk [data-everything]")
-        page.wait_for_text(f"{order_count(office)} ticked")
+        page.wait_for_text(f"{order_count(office)} selected")
     finally:
         page.resize(1280, 900)
 

@@ -274,7 +274,7 @@ def test_registration_draft_survives_leaving_the_page(page: Browser, office: Off
         return bool(page.run(field.format("last_name")) == "Typed")
 
     wait_until(draft_is_restored, 60, "the draft is saved on leaving")
-    page.wait_for_text("Kept from")
+    page.wait_for_text("Draft saved")
     assert page.run(field.format("first_name")) == "Halfa"
     page.click("button[value=discard]")
     page.wait_for_text("As soon as a name and birth date")

@@ -228,7 +228,7 @@ def test_middle_initial_and_no_apostrophe_is_same_person(client: Client, doctor:
     Demographics.objects.filter(pk=report.user_id).update(**case["our patient"])
     attach_job(report, metadata=case["data"]["metadata"])
     shown = detail_page(client, report)
-    assert "Nothing contradicts" in shown and "Differs" not in shown
+    assert "No mismatches" in shown and "Differs" not in shown
     accept(client, report)
     assert Report.objects.get().accepted_at is not None
 

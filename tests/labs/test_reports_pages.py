@@ -38,7 +38,7 @@ def test_detail_shows_document_and_rows(client: Client, report: Report) -> None:
     assert "Unit not known here · No code found" in shown, (
         "a warning that does not prevent acceptance"
     )
-    assert "Nothing contradicts" in shown
+    assert "No mismatches" in shown
     assert "Accept for <bdi>Ada1 Testperson</bdi>" in shown
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.object_ids, entry.patient_ids) == (

@@ -380,7 +380,7 @@ def test_enter_presses_nothing_and_the_search_is_another_form(
 
 def test_nothing_ticked_or_nothing_there_is_told(client: Client, clinician: User) -> None:
     answer = client.post(f"{ADDRESS}bulk/", {"verb": "take", "query": ""}, follow=True)
-    assert "Tick the orders first." in answer.content.decode()
+    assert "Select the orders first." in answer.content.decode()
     answer = client.post(f"{ADDRESS}bulk/", {"verb": "take", "everything": "1"}, follow=True)
     assert "nothing was done" in answer.content.decode()
     assert not BulkRun.objects.exists()

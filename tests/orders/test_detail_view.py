@@ -39,7 +39,7 @@ def test_page_shows_order_with_progress_and_record(client: Client, clinician: Us
     page = get_page(client, row).content.decode()
     for words in ("Made-up panel", "Maria Testperson", "Kit with patient", "The patient’s turn.",
                   "Kit with patient for 9 d. Usual up to 7 d (default). 2 d over.",
-                  "No history yet: 0 of the 30 orders", "Gone quiet", "courier-east",
+                  "No history yet: 0 of the 30 orders", "Overdue", "courier-east",
                   "TRK-1", "Pat Madeup", "E11.9", "Canary note &lt;b&gt;", "1 Sample Street",
                   "(555) 010-0123", "As the service had it"):  # fmt: skip
         assert words in page, words

@@ -102,7 +102,7 @@ def test_save_shows_effects_before_it_is_accepted(
     response = save_teams(client, account, wanted_teams, looked_at="")
     assert response.status_code == 422 and CommandRecord.objects.count() == 0
     page = response.content.decode()
-    assert "What follows" in page and "a clinic joined" in page
+    assert "Effect of this change" in page and "a clinic joined" in page
     looked_at = response.context["form"]["looked_at"].value()
     assert {UUID(word) for word in looked_at.split()} == wanted_teams
 

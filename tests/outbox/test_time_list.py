@@ -193,7 +193,7 @@ def test_empty_time_list_shows_alternatives(harness: OutboxHarness) -> None:
     page = client.post(address, {**values, "look": ""}).content.decode()
     assert "There are no free times in these days" in page and "other centers" in page
     page = client.post(address, {**values, "look": "", "zip_code": "59715"}).content.decode()
-    assert "No center within 25 miles of 59715" in page and "farther away" in page
+    assert "No service center within 25 miles of 59715" in page and "farther away" in page
 
 
 def test_centers_show_how_they_can_be_booked(harness: OutboxHarness) -> None:

@@ -70,10 +70,10 @@ def test_page_shows_patient_with_all_sections(client: Client, maria: None) -> No
     for words in ("Maria Testperson", "Jun 1, 2015", "Female", "Under 18", "(555) 010-0123",
                   "maria@example.invalid", "1 Sample Street", "Asian", "never_heard_of",
                   "Pat Proxy-Sample", "Local time", "MST", "Madeup Mutual", "M-NOW", "Spouse",
-                  "Seen here since", "Band One", "Not working", "1 pull failed or retrying",
+                  "Added", "Band One", "Not working", "1 pull failed or retrying",
                   "Permission lapsed – connect again", "ring-two",
                   "Account time zone", "All days",
-                  "Nobody is on this", "No notes and no calls yet", "Change log"):  # fmt: skip
+                  "Unassigned", "No notes and no calls yet", "Change log"):  # fmt: skip
         assert words in page, words
     assert "Fallback" not in page and "Without bounds" not in page
     assert "M-BEFORE" not in page and "Who looked at this record" not in page
@@ -109,7 +109,7 @@ def test_detail_records_the_view(client: Client, maria: None, clinician: User) -
 def test_detail_works_without_demographics(client: Client, clinician: User) -> None:
     patient(1).save()
     page = get_page(client).content.decode()
-    for words in ("Name not given", "The service has none for this patient yet", "None on record",
+    for words in ("No name on file", "The service has none for this patient yet", "None on record",
                   "No orders yet", "No device or app is connected"):  # fmt: skip
         assert words in page, words
 
@@ -119,7 +119,7 @@ def test_detail_shows_name_from_order(client: Client, clinician: User) -> None:
     named = {"patient_first_name": "Olga", "patient_last_name": "Madeup", "patient_name": "olga"}
     order(1, user_id=PATIENT_ID, patient_dob=date(1990, 3, 4), **named).save()
     page = get_page(client).content.decode()
-    assert "<h1><bdi>Olga Madeup</bdi></h1>" in page and "Name not given" not in page
+    assert "<h1><bdi>Olga Madeup</bdi></h1>" in page and "No name on file" not in page
     assert "No demographics on file" in page and "Mar 4, 1990" in page
     client.force_login(staff("lab admin"))
     sheet = client.get(f"{ADDRESS}viewers/sheet/").content.decode()

@@ -144,7 +144,7 @@ def test_list_shows_the_source_of_values(client: Client, clinic: None) -> None:
     assert "From order of" in page and "Nov 20, 2026" in page and "Feb 29, 1984" in page
     assert "(555) 010-0123" in page
     assert "From order of" not in client.get("/patients/", {"q": "maria"}).content.decode()
-    assert "Name not given" in client.get("/patients/", {"q": "client-5"}).content.decode()
+    assert "No name on file" in client.get("/patients/", {"q": "client-5"}).content.decode()
     text = client.get(f"/patients/{uid('patient', 1)}/").content.decode()
     assert "No demographics on file" in text and f"/orders/{uid('order', 1)}/" in text
 

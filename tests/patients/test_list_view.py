@@ -129,7 +129,7 @@ def test_list_distinguishes_people_of_one_name(client: Client, several_patients:
 
 
 def test_list_shows_patient_without_demographics(client: Client, several_patients: None) -> None:
-    assert "Name not given" in client.get(ADDRESS, {"q": "clinic/0004"}).content.decode()
+    assert "No name on file" in client.get(ADDRESS, {"q": "clinic/0004"}).content.decode()
 
 
 def test_patient_without_demographics_has_newest_order_name(

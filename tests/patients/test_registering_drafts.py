@@ -44,7 +44,7 @@ def test_draft_is_restored_after_coming_back(client: Client, front_desk_user: Us
     form_id = leave_page(client, first_name="Testa", state="AZ", **CARD)
     page = client.get(REGISTER)
     content, form = page.content.decode(), page.context["form"]
-    assert "Kept from" in content and "Begin anew" in content
+    assert "Draft saved" in content and "Start over" in content
     assert not form.is_bound and 'id="wrong"' not in content, (
         "it is not validated before it is sent"
     )
@@ -131,7 +131,7 @@ def test_empty_form_makes_no_draft(client: Client, front_desk_user: User) -> Non
     form_id = leave_page(client, **empty, first_name="Testa")
     leave_page(client, form_id, **empty)
     assert not RegistrationDraft.objects.exists()
-    assert b"Kept from" not in client.get(REGISTER).content
+    assert b"Draft saved" not in client.get(REGISTER).content
 
 
 def test_draft_is_only_for_its_user(client: Client, front_desk_user: User) -> None:

@@ -162,8 +162,8 @@ def test_insurance_tab_shows_when_it_was_seen(client: Client, clinician: User) -
     Insurance(id=uuid4(), member_id="M-BEFORE", superseded_at=NOW, **card, **envelope()).save()
     text = page(client, "insured/")
     now, before = text.index("M-NOW"), text.index("M-BEFORE")
-    assert now < text.index("Seen here since") < before
-    assert before < text.rindex("Seen here since") < text.index("Seen here until")
+    assert now < text.index("Added") < before
+    assert before < text.rindex("Added") < text.index("Last seen")
     # The service does not report when a policy began or was replaced.
     assert "In force since" not in text and "Replaced" not in text
 

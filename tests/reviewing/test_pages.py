@@ -164,7 +164,7 @@ def test_critical_result_from_banner_to_call_back(client: Client, anna: User) ->
     assert answer.status_code == 302
     assert CriticalAcknowledgement.objects.get().by == anna
     shown = client.get(page(1))
-    assert "nobody was told yet" in text_of(shown) and "Record the call" in text_of(shown)
+    assert "patient not notified" in text_of(shown) and "Record the call" in text_of(shown)
     answer = post_action(client, 1, "call", recipient="Dr. Madeup", outcome="not_reached")
     assert answer.status_code == 422 and "Say when it will be tried again" in text_of(answer)
     assert "Dr. Madeup" in answer.content.decode() and not CriticalCall.objects.exists()

@@ -23,7 +23,7 @@ TAG = 'assigned("order", order, patient)'
 def test_record_can_be_taken_and_released(client: Client) -> None:
     user = staff("front desk", "ana")
     client.force_login(user)
-    assert "Nobody is on this" in render_tag(user, TAG)
+    assert "Unassigned" in render_tag(user, TAG)
     assert post(client, "take")["Location"] == "/orders/"
     row = Assignment.objects.get()
     assert (row.user, row.by, row.patient_id) == (user, user, PATIENT)
@@ -31,7 +31,7 @@ def test_record_can_be_taken_and_released(client: Client) -> None:
     assert "<strong>ana</strong> is on this" in render_tag(staff("clinician"), TAG)
     post(client, "take")
     assert AssignmentChange.objects.count() == 1
-    assert "Nobody is on this" in post(client, "release", htmx=True).content.decode()
+    assert "Unassigned" in post(client, "release", htmx=True).content.decode()
     assert not Assignment.objects.exists()
     assert "Nobody was on this" in post(client, "release", htmx=True).content.decode()
     entries = AuditEntry.objects.filter(object_type="assignment").order_by("pk")

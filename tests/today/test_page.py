@@ -114,8 +114,8 @@ def test_every_tile_counts_what_its_list_shows(busy: None) -> None:
     Order.objects.filter(pk=uid("order", 1)).update(user_id=uid("patient", 3))
     answer = client.get("/today/")
     tiles = {tile.label: tile for tile in (*answer.context["work"], *answer.context["buckets"])}
-    for label in ("Exceptions", "Gone quiet", "Results to sign", "Ready to book", "Visits today",
-                  "Requested, no time yet", "Needs action", "With patient",
+    for label in ("Exceptions", "Overdue", "Results to sign", "Ready to book", "Visits today",
+                  "Requested, not scheduled", "Needs action", "With patient",
                   "Result in"):  # fmt: skip
         assert tiles[label].count.value > 0, label
     for label, tile in tiles.items():
@@ -167,7 +167,7 @@ def test_critical_bar_is_absent_without_criticals() -> None:
 def test_mine_lists_assignments_drafts_and_requests(busy: None) -> None:
     client, user = log_in()
     answer = client.get("/today/")
-    assert b"Nothing is yours" in answer.content
+    assert b"Nothing assigned to you" in answer.content
     request = answer.wsgi_request
     assign(request, "order", uid("order", 1), user, uid("patient", 1))
     due = timezone.now() + timedelta(hours=3)

@@ -70,7 +70,7 @@ def test_pulls_page_shows_failing_pulls(client: Client, pulls_of_six_patients: N
     demographics(2).save()
     page = client.get(ADDRESS).content.decode()
     for text in (
-        "Given up after several attempts",
+        "Failed after several retries",
         "The provider does not answer",
         "No reason given",
         "Ada2 Testperson",

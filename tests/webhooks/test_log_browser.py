@@ -138,7 +138,7 @@ def test_order_links_to_the_event_of_its_status(page: Browser, place: Place) -> 
         "SELECT subject_id FROM webhooks_event WHERE outcome = 'applied' ORDER BY id DESC LIMIT 1"
     )
     page.open(f"{place.url}/orders/{order}/")
-    page.click_text("Why do we believe this?")
+    page.click_text("How do we know?")
     page.wait_for_text("The service told us by webhook")
 
 

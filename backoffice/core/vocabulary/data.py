@@ -296,7 +296,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("resource_contention", "Too much at once"),
         ("non_retriable_error", "Cannot be repeated"),
         ("unexpected_error", "Unexpected error"),
-        ("retry_quota_exhausted", "Given up after several attempts"),
+        ("retry_quota_exhausted", "Failed after several retries"),
     ),
     "connection.status": build_terms(
         ("connected", "Connected", RESULT_IN),

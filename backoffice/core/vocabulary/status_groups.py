@@ -26,7 +26,7 @@ BUCKETS: Final[dict[str, str]] = {
     AT_LAB: "At the lab",
     RESULT_IN: "Result in",
     CLOSED: "Closed",
-    UNKNOWN: "Not understood",
+    UNKNOWN: "Unrecognized",
 }
 """Working buckets of an order, in the order in which pages list them."""
 

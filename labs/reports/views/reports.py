@@ -302,7 +302,7 @@ def accept(request: HttpRequest, report_id: UUID) -> HttpResponse:
         messages.error(
             request,
             "The report names somebody else. Accept it only after you made sure that it is this "
-            "patient’s, and tick the box that says so.",
+            "patient’s, and check the box that says so.",
         )
         return redirect(f"{_report_url(report)}#accept")
     _record_change(request, report)

@@ -33,7 +33,7 @@ class SheetForm(CommandForm):
 
     file = forms.FileField(label="CSV file", required=False)
     rows = forms.CharField(
-        label="Or its text",
+        label="Or paste it",
         required=False,
         strip=False,
         widget=forms.Textarea({"rows": 6, "class": "sheet-input", "spellcheck": "false"}),

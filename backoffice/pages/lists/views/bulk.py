@@ -53,7 +53,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         return redirect(f"{list_page.url()}?{back}")
     everything = bool(request.POST.get("everything"))
     if not everything and not selected_keys(request, list_page):
-        messages.error(request, f"Tick the {list_page.nouns[1]} first.")
+        messages.error(request, f"Select the {list_page.nouns[1]} first.")
         return redirect(f"{list_page.url()}?{back}")
     matches = MatchDigest.of(rows)
     total = matches.total
