@@ -53,6 +53,8 @@ def component_context() -> dict[str, Any]:
         "form": form,
         "now": now,
         "moment": now - timedelta(hours=30),
+        "zone": timezone.get_current_timezone(),
+        "today": timezone.localdate(now),
         "summer": datetime(2025, 7, 4, 2, 0, tzinfo=UTC),
         "born": date(1984, 2, 29),
         "key": UUID(int=7 << 96),
@@ -60,7 +62,9 @@ def component_context() -> dict[str, Any]:
         "order": SimpleNamespace(
             patient_first_name="Ada", patient_last_name="Sample", patient_name="ada sample",
             patient_dob=date(1984, 2, 29), patient_gender="female", method="testkit",
+            patient_full_name="Ada Sample", lab_test_name="Liver Screen", pk=UUID(int=7 << 96),
         ),
+        "patient": SimpleNamespace(first_name="Ada", last_name="Sample", pk=UUID(int=7 << 96)),
         "columns": _COLUMNS,
         "list": SimpleNamespace(
             form=form, sort="name", direction="asc", falling=form.DESCENDING_FIRST,

@@ -63,6 +63,14 @@ def short_time(moment: datetime, zone: tzinfo | None = None) -> str:
     return f"{short_day(local)}, {hour(local)}"
 
 
+def dense_time(moment: datetime, zone: tzinfo, today: date) -> str:
+    """Format a time for a dense row: `11:23 AM` today, `Nov 25`, or `Nov 25, 2025`."""
+    local = moment.astimezone(zone)
+    if local.date() == today:
+        return hour(local)
+    return short_day(local) if local.year == today.year else time_formats.calendar_day(local)
+
+
 def clock_time(moment: datetime) -> str:
     """Format a time of day in the staff member's zone: `8:00 AM`."""
     return hour(timezone.localtime(moment))

@@ -54,6 +54,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "checkbox_choices": checkbox_choices,
     "clock_time": formats.clock_time,
     "coded": formats.coded,
+    "dense_time": formats.dense_time,
     "exact_time": formats.exact_time,
     "full_day": formats.full_day,
     "full_time": formats.full_time,

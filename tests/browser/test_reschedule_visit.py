@@ -5,6 +5,7 @@ Further tests: two people at once, a double click, a lost response and a time th
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +90,10 @@ def test_visit_is_rescheduled_within_interaction_budget(page: Browser, clinic: V
     )
     chosen = page.run(f"return document.querySelectorAll('{FREE_SLOTS}')[4].value")
     page.click_element(page.find_all(FREE_SLOTS)[4])  # 4
-    page.click_text("Confirm")  # 5
+    button = page.text(".drawer .picking .primary")
+    assert re.fullmatch(r"Confirm \w+day, \w+ \d+, \d+:\d\d [AP]M for Mona \w\.", button), button
+    assert page.text(".drawer .person-line").startswith("Mona ")
+    page.click(".drawer .picking .primary")  # 5
     assert_within(began, SECONDS)
     page.find(".visit .struck", WORKER_SECONDS)
     page.wait_for_text("Confirmed")
@@ -203,7 +207,7 @@ def test_lost_response_leaves_one_confirmed_visit(page: Browser, clinic: VisitOf
     page.click_element(page.find_all(FREE_SLOTS)[3])
     faults = {"rate": 1, "kinds": ["drop_after"], "paths": "/reschedule$", "times": 1}
     clinic.office.sandbox.control("faults", faults)
-    page.click_text("Confirm")
+    page.click(".picking .primary")
     page.find(".visit .struck", WORKER_SECONDS)
     page.open(clinic.page("Lotte"))
     page.wait_for_text("Confirmed")
@@ -222,7 +226,7 @@ def test_unavailable_time_reopens_drawer_with_nearest_times(
     chosen = page.run("return document.querySelector('.slot input:checked').value")
     try:
         clinic.office.sandbox.control("slots", {"booking_keys": [OfferedTime.read(chosen).key]})
-        page.click_text("Confirm")
+        page.click(".picking .primary")
         page.find(".drawer .slot.near", WORKER_SECONDS)
         assert len(page.find_all(".drawer .slot.near")) == 3
         text = page.text(".drawer")
@@ -231,7 +235,7 @@ def test_unavailable_time_reopens_drawer_with_nearest_times(
         assert page.run(notes) == "the blue door"
         assert clinic.start_times("Gerda") == before, "the old time did not stay"
         page.click(".drawer .slot.near input")
-        page.click_text("Confirm")
+        page.click(".picking .primary")
         page.find(".visit .struck", WORKER_SECONDS)
         assert clinic.reschedule_count("Gerda") == 2 and clinic.start_times("Gerda") != before
     finally:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
+from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
@@ -44,6 +45,13 @@ def test_times_are_in_named_or_own_zone() -> None:
     assert formats.zone_clock("America/Phoenix") == "Fri, 8:00 AM MST"
     assert formats.utc_iso(NOW) == "2026-11-20T15:00:00+00:00"
     assert formats.iso_day(date(984, 2, 9)) == "984-02-09"
+
+
+def test_dense_time_is_as_short_as_its_day_allows() -> None:
+    zone, today = ZoneInfo("America/New_York"), date(2026, 11, 20)
+    assert formats.dense_time(NOW, zone, today) == "10:00 AM"
+    assert formats.dense_time(NOW - timedelta(hours=11), zone, today) == "Nov 19"
+    assert formats.dense_time(NOW - timedelta(days=365), zone, today) == "Nov 20, 2025"
 
 
 def test_dates_are_in_the_style_of_the_reader() -> None:

@@ -1,6 +1,6 @@
-// Booking a visit: how long the times are valid, how many letters of the notes are left, keys to move
-// among the times, and, in the drawer over the order (drawer.js), the focus. A booking that is refused
-// while somebody watches opens its form again.
+// Booking a visit: the chosen time on the button, how long the times are valid, how many letters of the
+// notes are left, keys to move among the times, and, in the drawer over the order (drawer.js), the focus.
+// A booking that is refused while somebody watches opens its form again.
 // Without this module the list says until when it is valid, the notes how long they may be, and a link
 // beside the refusal leads to the form.
 
@@ -47,6 +47,21 @@ function resume() {
   }
 }
 
+// The button names the chosen time: "Book Saturday, November 28, 8:00 AM for Ada S."
+function nameTime() {
+  for (const words of document.querySelectorAll("[data-chosen]")) {
+    const slot = words.closest("form").querySelector(".slot:has(input:checked)");
+    const day = slot?.closest(".slot-day")?.querySelector("h3").firstChild.textContent.trim();
+    const clock = slot?.querySelector("strong").textContent.replace(/^Chosen: /, "");
+    words.textContent = slot ? ` ${day ? `${day}, ` : ""}${clock}` : "";
+  }
+}
+nameTime();
+document.addEventListener("change", (event) => {
+  if (event.target.matches("[name=slot]")) nameTime();
+});
+for (const news of ["drawer-open", "htmx:afterSettle"]) document.addEventListener(news, nameTime);
+
 // Arrows move among the times, page keys to another day.
 document.addEventListener("keydown", (event) => {
   const day = event.target.closest?.(".slot-day");
@@ -58,6 +73,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   time.checked = true;
   time.focus();
+  nameTime();
 });
 
 // In a drawer, the focus goes to the time that is chosen, near, or the first.
