@@ -99,16 +99,16 @@ def _impossible(preview: CancellationPreview, order: Order, steps: Collection[st
             + ("Cancel the redraw instead." if preview.instead else "There is no redraw yet.")
         )
     elif low in _RESULT or not _RESULT.isdisjoint(steps):
-        preview.warn("A result exists, so the order cannot be cancelled.")
+        preview.warn("A result exists, so the order cannot be canceled.")
     elif low in SHIPPED:
         preview.warn(
-            "The kit has been shipped, so the order cannot be cancelled. Ask the patient to leave "
+            "The kit has been shipped, so the order cannot be canceled. Ask the patient to leave "
             "it unopened and to throw it away, or to send it back unused."
         )
     elif low in _RETURNING:
-        preview.warn("The sample is on its way to the lab, so the order cannot be cancelled.")
+        preview.warn("The sample is on its way to the lab, so the order cannot be canceled.")
     elif low in _AT_LAB:
-        preview.warn("The sample has left our hands, so the order cannot be cancelled.")
+        preview.warn("The sample has left our hands, so the order cannot be canceled.")
     else:
         preview.warn("The service does not let an order be canceled at this point.")
 

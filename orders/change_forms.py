@@ -27,7 +27,7 @@ class CancellationReasonForm(CommandForm):
     why = forms.ChoiceField(
         label="Reason",
         choices=[("", "Choose…"), *CANCELLATION_REASONS.items()],
-        error_messages={"required": "Choose why it is cancelled."},
+        error_messages={"required": "Choose why it is canceled."},
     )
     reason = forms.CharField(
         label="Details",

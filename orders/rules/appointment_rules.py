@@ -153,7 +153,7 @@ def why_not_move(order: Order, visit: Appointment) -> str:
     if is_self_service(visit):
         return SELF_SERVICE_SCRIPT
     if order.low_level_status in CANCELED_STATUSES:
-        return "The order has ended: its appointment can only be cancelled."
+        return "The order has ended: its appointment can only be canceled."
     if visit.event_status == "in_progress" or visit.status == "in_progress":
         return "The visit is under way."
     if visit.event_status in ("pending", "reserved") and not visit.can_reschedule:

@@ -85,7 +85,7 @@ def _visit_cancellation(
         appointment_id=visit.pk,
         seen=visit.start_at,
         reason_id=UUID(reason),
-        notes="The order was cancelled.",
+        notes="The order was canceled.",
     )
 
 

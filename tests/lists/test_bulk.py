@@ -228,7 +228,7 @@ def test_cancelling_shows_what_will_and_will_not_happen(
     assert not CommandRecord.objects.exists()
     refused = ask(client, "cancel", go="1", why="", **shown_on(words))
     assert refused.status_code == 422
-    assert "Choose why it is cancelled." in refused.content.decode()
+    assert "Choose why it is canceled." in refused.content.decode()
 
 
 def test_a_kit_that_nobody_registered_is_named_so(client: Client, clinician: User) -> None:

@@ -358,7 +358,7 @@ def test_cancellation_without_reason_keeps_form_values(
     for typed in ({}, {"then": "reorder"}):
         response = harness.submit_form(client, address, why="", reason="moved away", **typed)
         page = response.content.decode()
-        assert response.status_code == 422 and "Choose why it is cancelled." in page
+        assert response.status_code == 422 and "Choose why it is canceled." in page
         assert 'value="moved away"' in page
     assert CommandRecord.objects.count() == before
     saved_order.refresh_from_db()
