@@ -13,7 +13,13 @@ from tests.accounts.people import log_in, person
 
 pytestmark = pytest.mark.django_db
 SAME_ORIGIN = {"origin": "http://testserver", "sec-fetch-site": "same-origin"}
-FORM = {"theme": "dark", "density": "compact", "time_zone": "Asia/Tokyo <b>\n\"'"}
+FORM = {
+    "theme": "dark",
+    "density": "compact",
+    "day_first": "False",
+    "hours_24": "True",
+    "time_zone": "Asia/Tokyo <b>\n\"'",
+}
 
 
 def fields(page: str) -> dict[str, str]:

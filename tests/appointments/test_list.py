@@ -162,7 +162,7 @@ def test_time_of_the_draw_is_shown_first(client: Client, clinician: User, now: d
     visit(4, start + timedelta(hours=3), iana_timezone="Not/AZone")
     answer = client.get(ADDRESS)
     page = answer.content.decode()
-    assert "<strong>08:00</strong> MST" in page
+    assert "<strong>8:00 AM</strong> MST" in page
     assert page.count("time zone assumed from the state") == 2
     assert [row.has_two_clocks for row in answer.context["rows"]] == [True, False, True, True]
 
@@ -426,7 +426,7 @@ def test_other_views(client: Client, clinician: User, name: str) -> None:
     assert answer.status_code == 200
     page = answer.content.decode()
     assert "Ada1 Testperson" in page and "Ada2 Testperson" in page
-    assert page.count("<strong>09:00</strong> MST") == 1
+    assert page.count("<strong>9:00 AM</strong> MST") == 1
     if name == "week":
         assert [len(each["visits"]) for each in answer.context["columns"]] == [0, 0, 2, 0, 0, 0, 0]
         assert [each["count"].value for each in answer.context["columns"]][2] == 2

@@ -108,7 +108,7 @@ def test_b22_every_page_has_the_zone_of_the_state_marked(
     look_up("users", visit.user_id)
     for client in viewers():
         for name, page in pages(client, visit).items():
-            assert "21:30 CST" in page, name
+            assert "9:30 PM CST" in page, name
             assert ASSUMED in page, name
             assert IN_UTC not in page
 
@@ -144,7 +144,7 @@ def test_visit_of_an_unknown_state_is_in_utc_and_says_so(
     look_up("users", visit.user_id)
     for client in viewers():
         for name, page in pages(client, visit).items():
-            assert "03:30 UTC" in page, name
+            assert "3:30 AM UTC" in page, name
             assert IN_UTC in page, name
 
 
@@ -153,7 +153,7 @@ def test_given_zone_is_used_without_a_mark(world: Sandbox, key: UUID) -> None:
     look_up("users", visit.user_id)
     for client in viewers():
         for name, page in pages(client, visit).items():
-            assert "20:30 MST" in page, name
+            assert "8:30 PM MST" in page, name
             assert ASSUMED not in page and IN_UTC not in page
 
 
@@ -170,7 +170,7 @@ def test_today_has_the_zone_of_the_state_marked(world: Sandbox, key: UUID) -> No
         )
         assert visit.draw_day == today
         page = text_of(client.get(reverse("today:page")))
-        assert "12:30 C" in page and ASSUMED in page
+        assert "12:30 PM C" in page and ASSUMED in page
 
 
 @pytest.mark.parametrize("zone", [None, "", "Not/AZone"])
@@ -188,11 +188,11 @@ def test_times_to_choose_have_the_zone_of_the_state_marked(
             offered = build_time_list(found, TimeFilters(), state="" if is_center else "TX")
             [(shown, [group])] = [(one.date, one.groups) for one in offered.days]
             [chip] = group.chips
-            assert (shown, chip.clock) == (date(2026, 12, 2), "21:30")
+            assert (shown, chip.clock) == (date(2026, 12, 2), "9:30 PM")
             assert offered.zone_words() == f"CST (America/Chicago), {ASSUMED}"
             kept = OfferedTime.read(chip.value)
             assert format_appointment_time(kept.start, kept.visit_zone).endswith(
-                f", 21:30 CST ({ASSUMED})"
+                f", 9:30 PM CST ({ASSUMED})"
             )
 
 
@@ -202,5 +202,5 @@ def test_times_to_choose_of_an_unknown_state_are_in_utc() -> None:
     found = msgspec.json.decode(body, type=Availability)
     with timezone.override("Pacific/Honolulu"):
         offered = build_time_list(found, TimeFilters(), state="AE")
-        assert offered.days[0].groups[0].chips[0].clock == "03:30"
+        assert offered.days[0].groups[0].chips[0].clock == "3:30 AM"
         assert offered.zone_words() == f"UTC, {IN_UTC}"

@@ -90,7 +90,7 @@ def folder(name: str) -> str:
 def system_times(name: str, when: list[datetime]) -> list[Wall]:
     """Return the local times of many moments according to the system's `date`."""
     answer = subprocess.run(
-        ["date", "-f", "-", "+%Y-%m-%d|%H:%M|%Z|%a, %b %-d, %-I:%M %p"],
+        ["date", "-f", "-", "+%Y-%m-%d|%-I:%M %p|%Z|%a, %b %-d, %-I:%M %p"],
         input="\n".join(f"@{int(moment.timestamp())}" for moment in when),
         env={"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": name, "TZDIR": folder(name)},
         text=True,
@@ -168,12 +168,12 @@ def test_staff_time_is_local_time() -> None:
 @pytest.mark.parametrize(
     ("state", "zone", "time_there", "note"),
     [
-        ("TX", "America/Chicago", "21:30 CST", "time zone assumed from the state"),
-        (" new  york", "America/New_York", "22:30 EST", "time zone assumed from the state"),
-        ("Puerto Rico", "America/Puerto_Rico", "23:30 AST", "time zone assumed from the state"),
-        ("AE", "UTC", "03:30 UTC", "time zone not known, shown in UTC"),
-        ("", "UTC", "03:30 UTC", "time zone not known, shown in UTC"),
-        (None, "UTC", "03:30 UTC", "time zone not known, shown in UTC"),
+        ("TX", "America/Chicago", "9:30 PM CST", "time zone assumed from the state"),
+        (" new  york", "America/New_York", "10:30 PM EST", "time zone assumed from the state"),
+        ("Puerto Rico", "America/Puerto_Rico", "11:30 PM AST", "time zone assumed from the state"),
+        ("AE", "UTC", "3:30 AM UTC", "time zone not known, shown in UTC"),
+        ("", "UTC", "3:30 AM UTC", "time zone not known, shown in UTC"),
+        (None, "UTC", "3:30 AM UTC", "time zone not known, shown in UTC"),
     ],
 )
 def test_visit_without_zone_never_uses_the_readers_zone(
@@ -204,7 +204,10 @@ def test_invented_zones_are_never_an_exception(name: str | None, state: str | No
 
 def test_misleading_signs_and_abbreviations_are_read_by_name() -> None:
     moment = datetime(2026, 7, 1, 12, tzinfo=UTC)
-    for name, time_there, letters in (("EST", "07:00", "EST"), ("Etc/GMT+5", "07:00", "UTC−05")):
+    for name, time_there, letters in (
+        ("EST", "7:00 AM", "EST"),
+        ("Etc/GMT+5", "7:00 AM", "UTC−05"),
+    ):
         shown = appointment_clocks(moment, visit_zone(name, None), ZoneInfo("UTC"))
         assert (shown.note, shown.time, shown.zone) == ("", time_there, letters)
 

@@ -87,8 +87,8 @@ def test_visits_show_both_clocks_and_conflicting_states(client: Client, clinicia
         uid("appointment", 1),
         uid("appointment", 2),
     ]
-    assert "23:30 MST" in page
-    assert "01:30 EST" in page
+    assert "11:30 PM MST" in page
+    assert "1:30 AM EST" in page
     assert "The service also reports: Booked" in page
     assert "A-22" in page
     assert "No time was agreed." in page, "a canceled visit does not wait for a time"

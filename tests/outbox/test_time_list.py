@@ -112,7 +112,7 @@ def next_change(zone: str, now: datetime) -> datetime:
 
 
 def test_late_visit_shows_the_day_shift_for_staff() -> None:
-    start = datetime(2027, 3, 14, 5, 30, tzinfo=UTC)  # Saturday 22:30 in Phoenix
+    start = datetime(2027, 3, 14, 5, 30, tzinfo=UTC)  # Saturday 10:30 PM in Phoenix
     key = {"booking_key": "k", "price": 0, "is_priority": False, "num_appointments_available": 2}
     body = {
         "timezone": "America/Phoenix",
@@ -131,9 +131,17 @@ def test_late_visit_shows_the_day_shift_for_staff() -> None:
         days = build_time_list(availability, TimeFilters()).days
     assert [day.date for day in days] == [date(2027, 3, 13), date(2027, 3, 14)]
     first_chip, second_chip = days[0].groups[0].chips[0], days[1].groups[0].chips[0]
-    assert (first_chip.clock, first_chip.clock_here, first_chip.shift) == ("22:30", "00:30", "+1 d")
-    # Clocks go forward at 02:00 in New York, not in Phoenix.
-    assert (second_chip.clock, second_chip.clock_here, second_chip.shift) == ("00:30", "03:30", "")
+    assert (first_chip.clock, first_chip.clock_here, first_chip.shift) == (
+        "10:30 PM",
+        "12:30 AM",
+        "+1 d",
+    )
+    # Clocks go forward at 2:00 AM in New York, not in Phoenix.
+    assert (second_chip.clock, second_chip.clock_here, second_chip.shift) == (
+        "12:30 AM",
+        "3:30 AM",
+        "",
+    )
 
 
 def test_filters_and_same_time_narrow_the_list(harness: OutboxHarness) -> None:

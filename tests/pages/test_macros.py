@@ -85,7 +85,7 @@ def test_order_badge_keeps_stored_bucket() -> None:
         (datetime(2026, 11, 20, 13, 0, tzinfo=UTC), "No/Where", "Fri, Nov 20, 8:00 AM EST"),
         (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), None, "Fri, Jul 3, 10:00 PM EDT"),
         (datetime(2025, 1, 1, 3, 0, tzinfo=UTC), None, "Tue, Dec 31, 2024, 10:00 PM EST"),
-        (datetime(2026, 3, 1, 12, 0, tzinfo=UTC), "America/Sao_Paulo", "09:00 UTC−03"),
+        (datetime(2026, 3, 1, 12, 0, tzinfo=UTC), "America/Sao_Paulo", "9:00 AM UTC−03"),
     ],
 )
 def test_time_shows_its_zone(moment: datetime, zone: str | None, expected: str) -> None:
@@ -122,7 +122,7 @@ def test_staff_clock_is_shown_only_when_it_differs() -> None:
     )
     assert render_macro(TIMES, "your_time", moment, "America/Toronto") == ""
     assert render_macro(TIMES, "your_time", moment, None) == ""
-    assert formats.zone_clock("America/Phoenix") == "Fri 08:00 MST"
+    assert formats.zone_clock("America/Phoenix") == "Fri, 8:00 AM MST"
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_today_hides_names_and_results_by_permission(busy: None) -> None:
     assert "Testperson" not in page and "A. T." in page
     page = log_in("front desk")[0].get("/today/").content.decode()
     assert "Ada2 Testperson" in page
-    assert "Tell a clinician" in page
+    assert "Notify a clinician now" in page
     news = page[page.index("Since you last looked") :]
     assert "Critical" not in news
     page = log_in("clinician")[0].get("/today/").content.decode()

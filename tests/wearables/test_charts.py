@@ -313,8 +313,8 @@ def test_filling_bar_alone_has_no_mean() -> None:
 @pytest.mark.parametrize(
     ("resource", "minutes", "filling"),
     [
-        ("steps", [5, 65, 70], ["01:00"]),
-        ("steps", [5, 65, 120], ["02:00"]),
+        ("steps", [5, 65, 70], ["1:00 AM"]),
+        ("steps", [5, 65, 120], ["2:00 AM"]),
         ("steps", [5, 65, 24 * 60 + 1], []),
         ("heartrate", [5, 65, 70], []),
     ],
@@ -328,7 +328,7 @@ def test_interval_of_newest_sample_is_filling(
     data = [sample(start + timedelta(minutes=n), 10) for n in minutes]
     handle_samples([samples_event(1, resource, data)])
     page = get(client, measure=resource, range=DAY, last="2026-03-28")
-    assert re.findall(r"<th scope=row>(\d\d:\d\d), still filling", page) == filling
+    assert re.findall(r"<th scope=row>(\d+:\d\d [AP]M), still filling", page) == filling
     assert ("Still filling: " in page) == bool(filling)
 
 
