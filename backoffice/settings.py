@@ -311,7 +311,7 @@ TEMPLATES: list[dict[str, Any]] = [
 USE_TZ = True
 TIME_ZONE = env.time_zone("TIME_ZONE", "UTC")
 LANGUAGE_CODE = "en-us"
-USE_I18N = False
+USE_I18N = True
 
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "var" / "static"  # Filled by collectstatic and ./run up.

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils.translation import gettext, ngettext
 from jinja2 import Environment
 
 from backoffice.accounts.access import may
@@ -74,6 +75,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "short_time": formats.short_time,
     "since": formats.since,
     "thousands": formats.thousands,
+    "translated": gettext,
     "utc_iso": formats.utc_iso,
     "written_time": formats.written_time,
     "weekday": weekday,
@@ -101,7 +103,10 @@ GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
 
 def environment(**options: Any) -> Environment:
     """Return the environment that the setting `TEMPLATES` names."""
-    made = Environment(**options)  # noqa: S701 - the setting switches escaping on
+    made = Environment(extensions=["jinja2.ext.i18n"], **options)  # noqa: S701 - the setting escapes
+    # In `_("…")` and `{% trans %}`; `translated` is for constants that Python marks.
+    made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
+    made.policies["ext.i18n.trimmed"] = True
     made.filters.update({name: undefined_as_none(function) for name, function in FILTERS.items()})
     made.globals.update(GLOBALS)
     return made
