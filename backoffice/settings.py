@@ -262,6 +262,7 @@ MIDDLEWARE = [
     "backoffice.core.request_ids.require_https_for_api",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
     "backoffice.pages.headers.Policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -75,6 +75,7 @@ def log_in(page: Browser, url: str, name: str) -> None:
 
 
 def log_out(page: Browser) -> None:
+    page.click(".topbar .account > summary")
     page.click(".topbar form[action='/accounts/logout/'] button")
     page.find("#id_password")  # The admin's user page has a user name field, too.
 

@@ -48,7 +48,7 @@ def first_number(text: str) -> int:
 def counts(page: Browser) -> dict[str, int]:
     """Return the counts of tiles and status groups on the open page by their labels."""
     rows = page.run(
-        "return [...document.querySelectorAll('#tiles a')].map("
+        "return [...document.querySelectorAll('#tiles a:has(strong)')].map("
         "a => [a.querySelector('span').textContent.trim(), a.querySelector('strong').textContent])"
     )
     return {label: first_number(count) for label, count in rows}

@@ -64,9 +64,7 @@ document.addEventListener("submit", async (event) => {
   page.dataset.theme = button.value;
   await fetch(form.action, { method: "POST", body, redirect: "manual", credentials: "same-origin" });
   button.value = button.value === "dark" ? "light" : "dark";
-  const words = button.value === "dark" ? "Dark theme" : "Light theme";
-  button.title = words;
-  button.querySelector(".sr").textContent = words;
+  button.querySelector("span").textContent = button.dataset[button.value];
 });
 
 // Empty filters stay out of the address.
