@@ -75,7 +75,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "short_time": formats.short_time,
     "since": formats.since,
     "thousands": formats.thousands,
-    "translated": gettext,
+    "translated": formats.translated,
     "utc_iso": formats.utc_iso,
     "written_time": formats.written_time,
     "weekday": weekday,

@@ -340,7 +340,7 @@ def test_billing_of_lab_account_is_not_cut_off(page: Browser, office: Office, wi
         page.open(f"{office.url}/labs/accounts/{account}/")
         card = "document.querySelector('[aria-labelledby=billing]')"
         text = page.text("[aria-labelledby=billing]")
-        assert "Billed to insurance" in text and "Billed to the patient, passed through" in text
+        assert "Insurance" in text and "Patient bill (pass-through)" in text
         cut = page.run(
             f"const edge = {card}.getBoundingClientRect().right;"
             f"return [...{card}.querySelectorAll('*')]"

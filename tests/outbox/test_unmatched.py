@@ -90,7 +90,7 @@ def test_page_shows_both_sides_and_differences(harness: OutboxHarness) -> None:
     item = mirrored_unmatched_result(harness.sandbox, "match_sample_id_mismatch_demo")
     response = harness.client("clinician").get(detail_address(item))
     page = response.content.decode()
-    assert "Right sample, another person" in page and "Person differs" in page
+    assert "Sample matches, person does not" in page and "Different person" in page
     (side,) = response.context["sides"]
     assert side.name.differs and not side.dob.differs and not side.gender.differs
     assert f'<strong class="differs">{side.name.value}</strong>' in page
