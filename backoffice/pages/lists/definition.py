@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.http import QueryDict
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from backoffice.accounts.access import may
 from backoffice.core.encryption.url_tokens import PersonalParameters
@@ -94,6 +95,7 @@ class ListPage:
     template: ClassVar[str] = "lists/page.html"
     """The template of its page, which extends `lists/page.html`."""
     nouns: ClassVar[tuple[str, str]]
+    """What one row and several rows are called, in English, as all of these texts."""
     needs: ClassVar[tuple[str, ...]]
     """Permissions that a user needs to see the list."""
     needs_recent_authentication: ClassVar[bool] = False
@@ -200,11 +202,15 @@ class ListPage:
         return self.row_label(row, user), address
 
     def _key_label(self, key: object) -> str:
-        return f"{self.subject.capitalize()} {str(key)[:8]}"
+        return f"{gettext(self.subject.capitalize())} {str(key)[:8]}"
 
     def url(self, route: str = "list", *args: Any) -> str:
         name = f"{self.name}:{route}"
         return reverse(name, args=args) if args else page_url(name)
+
+    def noun(self, count: int = 2) -> str:
+        """Return what so many rows are called, translated."""
+        return gettext(self.nouns[count != 1])
 
     def columns_for(self, user: Any) -> list[Column]:
         """Return the columns that this user may see."""
