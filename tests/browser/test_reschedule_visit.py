@@ -187,7 +187,7 @@ def test_slower_of_two_reschedules_sees_the_other(page: Browser, clinic: VisitOf
 
 def _shows_conflict(window: Browser) -> bool:
     text = window.text()
-    return "asked for something about this already" in text or "changed meanwhile" in text
+    return "already sent a request about this" in text or "changed meanwhile" in text
 
 
 def test_double_click_sends_one_reschedule(page: Browser, clinic: VisitOffice) -> None:

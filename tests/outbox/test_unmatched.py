@@ -362,7 +362,7 @@ def test_second_resolution_of_a_result_is_refused(harness: OutboxHarness) -> Non
     )
     assert response.status_code == 422 and CommandRecord.objects.count() == 1
     page = response.content.decode()
-    assert "asked for something about this already" in page and "mine" in page
+    assert "already sent a request about this" in page and "mine" in page
 
 
 def test_result_resolved_elsewhere_leaves_the_list(harness: OutboxHarness) -> None:

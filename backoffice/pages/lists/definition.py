@@ -22,6 +22,7 @@ from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
 
 if TYPE_CHECKING:
     from backoffice.pages.lists.bulk import BulkAction
+    from backoffice.pages.models import BulkRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,11 @@ class ListPage:
     def noun(self, count: int = 2) -> str:
         """Return what so many rows are called, translated."""
         return gettext(self.nouns[count != 1])
+
+    def run_title(self, run: BulkRun) -> str:
+        """Return the title of a bulk run of this list, translated."""
+        action = next((one for one in self.bulk_actions if one.name == run.verb), None)
+        return action.heading if action is not None else gettext(run.title)
 
     def columns_for(self, user: Any) -> list[Column]:
         """Return the columns that this user may see."""
