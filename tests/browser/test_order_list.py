@@ -282,7 +282,7 @@ def test_back_button_ticks_no_other_rows(page: Browser, office: Office) -> None:
     )
     page.run("history.back()")
     page.find("tbody [data-pick]")
-    page.wait_for_text("a page")
+    page.wait_for_text("per page")
     assert set(page.run(TICKED_KEYS)) <= {ticked}
     assert row_count(page) == 25
 
