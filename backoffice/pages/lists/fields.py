@@ -100,9 +100,7 @@ class TimestampField(forms.CharField):
                 moment = timezone.make_aware(moment)
             return moment.astimezone(UTC) - timedelta(microseconds=whole_day)
         except OverflowError as error:
-            raise ValidationError(
-                gettext("Enter a date with a valid year.")
-            ) from error
+            raise ValidationError(gettext("Enter a date with a valid year.")) from error
 
 
 class UuidField(forms.UUIDField):
