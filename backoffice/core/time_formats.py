@@ -14,7 +14,7 @@ from datetime import date, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from django.utils.translation import gettext, gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext, gettext_lazy, gettext_noop, ngettext, pgettext_lazy
 
 DAYS: Final = (
     gettext_lazy("Monday"),
@@ -64,6 +64,15 @@ SHORT_MONTHS: Final = (
     pgettext_lazy("short month", "Nov"),
     pgettext_lazy("short month", "Dec"),
 )
+US_ZONES: Final = {
+    "America/New_York": gettext_noop("Eastern"),
+    "America/Chicago": gettext_noop("Central"),
+    "America/Denver": gettext_noop("Mountain"),
+    "America/Phoenix": gettext_noop("Mountain"),
+    "America/Los_Angeles": gettext_noop("Pacific"),
+    "America/Anchorage": gettext_noop("Alaska"),
+    "Pacific/Honolulu": gettext_noop("Hawaii"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +154,14 @@ def zone_name(moment: datetime) -> str:
     """Return the abbreviation of a zone: MST, CET … or UTC−03 if the zone has no letters."""
     name = moment.tzname() or ""
     return f"UTC{name.replace('-', '−')}" if name[:1] in "+-" else name
+
+
+def long_zone_name(moment: datetime) -> str:
+    """Return the name of a zone as people in the United States say it: `Eastern (EST)`."""
+    name = US_ZONES.get(getattr(moment.tzinfo, "key", ""))
+    if name is None:
+        return zone_name(moment)
+    return f"{gettext(name)} ({zone_name(moment)})"
 
 
 def spoken(moment: datetime, now: datetime) -> str:

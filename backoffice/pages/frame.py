@@ -16,7 +16,7 @@ from jinja2.runtime import Context
 
 from backoffice.accounts import access, limits
 from backoffice.accounts.models import User
-from backoffice.core.time_formats import calendar_day, hour
+from backoffice.core.time_formats import calendar_day, hour, long_zone_name
 from backoffice.pages import live
 
 
@@ -258,7 +258,7 @@ def printed(context: Context) -> dict[str, str]:
     now = timezone.localtime()
     user = getattr(context.get("request"), "user", None)
     return {
-        "zone": now.tzname() or "",
+        "zone": long_zone_name(now),
         "name": user.get_full_name() if isinstance(user, User) else gettext("nobody"),
         "time": f"{calendar_day(now)}, {hour(now)}",
     }
