@@ -6,6 +6,7 @@ from typing import Final
 from zoneinfo import available_timezones
 
 from django import forms
+from django.conf import settings
 from django.utils.translation import gettext, gettext_lazy
 
 THEMES: Final = (
@@ -41,6 +42,9 @@ class PreferencesForm(forms.Form):
     )
     hours_24 = forms.TypedChoiceField(
         label=gettext_lazy("Times"), choices=TIMES, coerce=_is_true, widget=forms.RadioSelect
+    )
+    language = forms.ChoiceField(
+        label=gettext_lazy("Language"), choices=settings.LANGUAGES, widget=forms.RadioSelect
     )
     time_zone = forms.CharField(
         label=gettext_lazy("Your time zone"),
