@@ -93,9 +93,10 @@ function uploads(form) {
   function item(one, place) {
     const row = document.createElement("li");
     row.append(picture(one));
+    const kind = one.kind?.name ?? gettext("unknown file type");
     const about = document.createElement("span");
     about.className = "about";
-    about.append(text("strong", one.file.name), text("span", `${one.kind?.name ?? gettext("unknown file type")}, ${size(one.file.size)}`, "size"));
+    about.append(text("strong", one.file.name), text("span", `${kind}, ${size(one.file.size)}`, "size"));
     const problem = problemOf(one);
     if (problem) about.append(text("span", problem, "error"));
     const acts = text("span", "", "acts");
