@@ -13,6 +13,7 @@ from backoffice.operations.run_list import RUN_LIST
 from backoffice.operations.unread_list import UNREAD_LIST
 from backoffice.operations.views import health
 from backoffice.pages import views as pages
+from backoffice.pages.javascript_catalog import javascript_catalog
 from backoffice.pages.lists.urls import list_urls
 
 handler400 = "backoffice.pages.views.bad_request"
@@ -43,6 +44,7 @@ urlpatterns = [
     path("", include("backoffice.operations.urls")),
     path("accounts/", include("backoffice.accounts.urls")),
     path("theme/", sign_in.theme, name="theme"),
+    path("jsi18n/", javascript_catalog, name="javascript-catalog"),
     path("preferences/", pages.preferences, name="preferences"),
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),

@@ -81,7 +81,7 @@ def test_cookies_are_limited_to_this_host(
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("time_zone", "Nowhere/Town", "There is no time zone of this name"),
+        ("time_zone", "Nowhere/Town", "There is no time zone with this name"),
         ("theme", "pink", "Select a valid choice"),
         ("density", "", "This field is required"),
     ],

@@ -178,7 +178,7 @@ def test_requisition_bucket_depends_on_method(
 def test_requisition_label_says_what_comes_next(method: str, label: str, turn: str) -> None:
     item = v.order_term("requisition_created", method, [])
     assert (item.label, item.turn) == (label, turn)
-    assert v.order_term("requisition_bypassed", method, []).label == "Imported – no paperwork here"
+    assert v.order_term("requisition_bypassed", method, []).label == "Imported – no paperwork"
 
 
 def test_choices_offer_known_values() -> None:

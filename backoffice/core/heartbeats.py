@@ -7,10 +7,13 @@ from typing import Final
 
 from django.db import connection, models, transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 
 from backoffice.core.models import Backup, Heartbeat, Hold
 
-ON_HOLD: Final = "Sending is on hold since this back office was restored from a backup."
+ON_HOLD: Final = gettext_noop(
+    "Sending is on hold because this back office was restored from a backup."
+)
 
 NOT_ON_HOLD: Final = f"NOT EXISTS (SELECT FROM {Hold._meta.db_table} WHERE released_at IS NULL)"
 """SQL condition for statements that claim commands to send."""

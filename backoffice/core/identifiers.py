@@ -12,6 +12,7 @@ import unicodedata
 from typing import Any, Final
 
 from django.db.models import CharField, Q, TextField, Transform
+from django.utils.translation import gettext, gettext_noop
 
 SPACES: Final = "\t\n\v\f\r \x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -51,13 +52,13 @@ _SAME_SHAPE: Final = frozenset(
 )
 """Cyrillic and Greek capitals that look exactly like Latin ones."""
 _DESCRIPTIONS: Final = {
-    "\n": "a line break",
-    "\r": "a line break",
-    "\u2028": "a line break",
-    "\u2029": "a line break",
-    "\x85": "a line break",
-    "\t": "a tab",
-    _REPLACEMENT: "a character that was damaged (�)",
+    "\n": gettext_noop("a line break"),
+    "\r": gettext_noop("a line break"),
+    "\u2028": gettext_noop("a line break"),
+    "\u2029": gettext_noop("a line break"),
+    "\x85": gettext_noop("a line break"),
+    "\t": gettext_noop("a tab"),
+    _REPLACEMENT: gettext_noop("a damaged character (�)"),
 }
 
 
@@ -69,7 +70,9 @@ class UnusableCharacter(ValueError):
 
     def __init__(self, text: str, place: int, what: str) -> None:
         self.place = place
-        self.words = f"Character {place} of “{visible(text)}” is {what}. Type it again without it."
+        self.words = gettext(
+            "Character %(place)d of “%(text)s” is %(what)s. Type it again without it."
+        ) % {"place": place, "text": visible(text), "what": what}
         super().__init__(self.words)
 
 
@@ -161,15 +164,17 @@ def _is_invisible(mark: str) -> bool:
 
 def _forbidden_kind(mark: str) -> str:
     if mark in _DESCRIPTIONS:
-        return _DESCRIPTIONS[mark]
+        return gettext(_DESCRIPTIONS[mark])
     code = f"U+{ord(mark):04X}"
-    return {
-        "Cc": f"a control character ({code})",
-        "Cf": f"a format character ({code})",
-        "Cs": f"half a character ({code})",
-        "Co": f"a private character ({code})",
-        "Cn": f"no character ({code})",
-    }.get(unicodedata.category(mark), "")
+    kinds = {
+        "Cc": gettext_noop("a control character (%(code)s)"),
+        "Cf": gettext_noop("a format character (%(code)s)"),
+        "Cs": gettext_noop("half a character (%(code)s)"),
+        "Co": gettext_noop("a private character (%(code)s)"),
+        "Cn": gettext_noop("not a character (%(code)s)"),
+    }
+    kind = kinds.get(unicodedata.category(mark), "")
+    return gettext(kind) % {"code": code} if kind else ""
 
 
 def _refuse_lookalikes(text: str) -> None:
@@ -179,4 +184,5 @@ def _refuse_lookalikes(text: str) -> None:
     for place, mark in enumerate(text, start=1):
         name = unicodedata.name(mark, "")
         if name.startswith(_LOOKALIKES):
-            raise UnusableCharacter(text, place, f"not a Latin letter ({name.lower()})")
+            what = gettext("not a Latin letter (%(name)s)") % {"name": name.lower()}
+            raise UnusableCharacter(text, place, what)

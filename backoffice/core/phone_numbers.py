@@ -7,17 +7,18 @@ import unicodedata
 from typing import Final
 
 import phonenumbers
+from django.utils.translation import gettext, gettext_noop
 from phonenumbers import NumberParseException, PhoneNumberFormat, ValidationResult
 
 REGION: Final = "US"
 """Region of a number without a country code."""
 NORTH_AMERICA: Final = 1
-AREA_CODE: Final = "Write a phone number with its area code: (555) 010-0199."
-COUNTRY_CODE: Final = (
-    "Begin with + and the country code, then the number without its first 0: +44 20 7946 0958."
+AREA_CODE: Final = gettext_noop("Enter a phone number with area code: (555) 010-0199.")
+COUNTRY_CODE: Final = gettext_noop(
+    "Start with + and the country code, then the number without its first 0: +44 20 7946 0958."
 )
-EXTENSION: Final = "Leave out the extension: the lab service stores the number only."
-DIGITS: Final = "Write the digits 0 to 9."
+EXTENSION: Final = gettext_noop("Leave out the extension. The lab service stores only the number.")
+DIGITS: Final = gettext_noop("Use the digits 0 to 9.")
 
 _PREFIX: Final = re.compile(r"\A\+?(?:011|00)")
 _EXTENSION: Final = re.compile(r"[0-9][\s,;.]*(?:ext|x|#|[,;])", re.IGNORECASE)
@@ -43,26 +44,26 @@ def e164(typed: str) -> str:
     """
     text = _plain(typed)
     if any(mark.isdigit() and not mark.isascii() for mark in text):
-        raise NotAPhoneNumber(DIGITS)
+        raise NotAPhoneNumber(gettext(DIGITS))
     if _EXTENSION.search(text):
-        raise NotAPhoneNumber(EXTENSION)
+        raise NotAPhoneNumber(gettext(EXTENSION))
     if not _WRITTEN.fullmatch(text):
-        raise NotAPhoneNumber(AREA_CODE)
+        raise NotAPhoneNumber(gettext(AREA_CODE))
     marks = "".join(mark for mark in text if mark in "+0123456789")
     number = _PREFIX.sub("+", marks, count=1)
     if number.startswith(("0", "+0")):
-        raise NotAPhoneNumber(COUNTRY_CODE)
+        raise NotAPhoneNumber(gettext(COUNTRY_CODE))
     try:
         parsed = phonenumbers.parse(number, REGION)
     except NumberParseException:
-        raise NotAPhoneNumber(AREA_CODE) from None
+        raise NotAPhoneNumber(gettext(AREA_CODE)) from None
     # By length only: made-up numbers (555-01xx) are possible and, to the library, not valid.
     reason = phonenumbers.is_possible_number_with_reason(parsed)
     if reason != ValidationResult.IS_POSSIBLE:
-        raise NotAPhoneNumber(AREA_CODE)
+        raise NotAPhoneNumber(gettext(AREA_CODE))
     number_text = str(phonenumbers.format_number(parsed, PhoneNumberFormat.E164))
     if parsed.country_code == NORTH_AMERICA and not _NORTH_AMERICAN.fullmatch(number_text):
-        raise NotAPhoneNumber(AREA_CODE)
+        raise NotAPhoneNumber(gettext(AREA_CODE))
     return number_text
 
 

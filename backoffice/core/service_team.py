@@ -17,6 +17,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from django.apps import apps
+from django.utils.translation import gettext_noop
 
 from backoffice.core.installation import INSTALLATION_ID
 from backoffice.core.models import Installation
@@ -25,7 +26,7 @@ from backoffice.service import RecordPage, Service, errors
 from backoffice.service.orders import OrderPayload
 from backoffice.service.users import UserPayload
 
-ANOTHER_TEAM: Final = "SERVICE_API_KEY is of another team than the records here."
+ANOTHER_TEAM: Final = gettext_noop("SERVICE_API_KEY is of another team than the records here.")
 """First sentence of the error of every refused read and command."""
 TEAM_SAMPLE_SIZE: Final = 1_000
 """Number of patients to read when no team is remembered. Ids are random, and a few patients of

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core.identifiers import looks_latin
 
 _MONTH: Final = (
@@ -32,48 +34,83 @@ _EXACT_DIGITS: Final = 15
 """Significant digits that spreadsheets keep; they replace the rest by zeros."""
 _ENOUGH: Final = 3
 """Numbers of a column that are enough to know their usual length."""
-_AS_TEXT: Final = "Format the column as text in the spreadsheet and type the value again."
+_DAMAGE: Final = {
+    "shortened": gettext_noop(
+        "“%(text)s” is a number that a spreadsheet shortened: its digits are lost. "
+        "Format the column as text in the spreadsheet and type the value again."
+    ),
+    "formula with value": gettext_noop(
+        "“%(text)s” is a spreadsheet formula. Enter only %(value)s."
+    ),
+    "formula": gettext_noop("“%(text)s” is a spreadsheet formula. Enter only the value."),
+    "text mark": gettext_noop(
+        "“%(text)s” starts with the text mark of a spreadsheet. Enter %(value)s."
+    ),
+    "error": gettext_noop("“%(text)s” is a spreadsheet error. Enter the value."),
+    "nothing": gettext_noop(
+        "“%(text)s” is what programs write for an empty or yes/no cell. Enter the value."
+    ),
+    "signs": gettext_noop("“%(text)s” has no letter and no digit. Enter the value."),
+    "date": gettext_noop(
+        "“%(text)s” is a date or time, possibly made by a spreadsheet. "
+        "Format the column as text in the spreadsheet and type the value again."
+    ),
+    "decimals": gettext_noop(
+        "“%(text)s” was turned into a number by a spreadsheet. Enter %(value)s."
+    ),
+    "thousands": gettext_noop(
+        "“%(text)s” was turned into a number by a spreadsheet. "
+        "Format the column as text in the spreadsheet and type the value again."
+    ),
+}
 
 
 def damage_message(text: str) -> str:
     """Return why a cell cannot be the typed identifier, for staff; empty when it can."""
     text = text.strip()
+    damage, value = _damage(text)
+    return gettext(_DAMAGE[damage]) % {"text": text, "value": value} if damage else ""
+
+
+def _damage(text: str) -> tuple[str, str]:
+    """Return the key of the message about a cell, empty for none, and what to enter instead."""
+    damage, value = "", ""
     if _SHORTENED.fullmatch(text):
-        return f"“{text}” is a number that a spreadsheet shortened: its digits are lost. {_AS_TEXT}"
-    if match := _FORMULA.fullmatch(text):
-        return f"“{text}” is a spreadsheet formula. Write only {match[1] or 'the value'}."
-    if text.startswith("="):
-        return f"“{text}” is a spreadsheet formula. Write its value."
-    if text.startswith("'") and len(text) > 1:
-        return f"“{text}” begins with the text mark of a spreadsheet. Write {text[1:]}."
-    if _ERROR.fullmatch(text):
-        return f"“{text}” is a spreadsheet error. Write the value."
-    if _NOTHING.fullmatch(text):
-        return f"“{text}” is what programs write for an empty or yes/no cell. Write the value."
-    if text and not any(mark.isalnum() for mark in text):
-        return f"“{text}” has neither a letter nor a digit. Write the value."
-    if _DATE.fullmatch(text):
-        return f"“{text}” is a date or time, perhaps made by a spreadsheet. {_AS_TEXT}"
-    if match := _DECIMALS.fullmatch(text):
-        return f"“{text}” was turned into a number by a spreadsheet. Write {match[1]}."
-    if _THOUSANDS.fullmatch(text):
-        return f"“{text}” was turned into a number by a spreadsheet. {_AS_TEXT}"
-    return ""
+        damage = "shortened"
+    elif match := _FORMULA.fullmatch(text):
+        damage, value = ("formula with value" if match[1] else "formula"), match[1]
+    elif text.startswith("="):
+        damage = "formula"
+    elif text.startswith("'") and len(text) > 1:
+        damage, value = "text mark", text[1:]
+    elif _ERROR.fullmatch(text):
+        damage = "error"
+    elif _NOTHING.fullmatch(text):
+        damage = "nothing"
+    elif text and not any(mark.isalnum() for mark in text):
+        damage = "signs"
+    elif _DATE.fullmatch(text):
+        damage = "date"
+    elif match := _DECIMALS.fullmatch(text):
+        damage, value = "decimals", match[1]
+    elif _THOUSANDS.fullmatch(text):
+        damage = "thousands"
+    return damage, value
 
 
 def warning_message(text: str) -> str:
     """Return why a cell should be compared with the paper, for staff; empty when nothing is odd."""
     rest = text[_EXACT_DIGITS:]
     if text.isascii() and text.isdigit() and rest and not rest.strip("0"):
-        return (
-            f"“{text}” has zeros after its 15th digit, as spreadsheets write long numbers. "
+        return gettext(
+            "“%(text)s” has zeros after its 15th digit, as spreadsheets write long numbers. "
             "Compare it with the paper."
-        )
+        ) % {"text": text}
     if looks_latin(text):
-        return (
-            f"“{text}” is written in Cyrillic or Greek letters that look like Latin ones. "
+        return gettext(
+            "“%(text)s” is written in Cyrillic or Greek letters that look like Latin ones. "
             "Compare it with the paper."
-        )
+        ) % {"text": text}
     return ""
 
 
@@ -90,10 +127,11 @@ def lost_zero_warnings(texts: Iterable[str]) -> dict[str, str]:
         widths = Counter({width: count} if 2 * count > len(numbers) else {})
     width = max(widths, default=0)
     return {
-        text: (
-            f"“{text}” has {len(text)} digits where others have {width}: a spreadsheet may have "
+        text: gettext(
+            "“%(text)s” has %(count)d digits where others have %(usual)d: a spreadsheet may have "
             "removed its first zeros. Compare it with the paper."
         )
+        % {"text": text, "count": len(text), "usual": width}
         for text in numbers
         if len(text) < width
     }

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.utils.translation import gettext
+
 
 def join_with_and(words: Sequence[str]) -> str:
     """Return `a, b and c`; empty for an empty sequence."""
     if len(words) < 2:
         return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+    first = ", ".join(words[:-1])
+    return gettext("%(first)s and %(last)s") % {"first": first, "last": words[-1]}
 
 
 def is_storable(text: str) -> bool:

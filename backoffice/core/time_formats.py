@@ -14,11 +14,65 @@ from datetime import date, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS: Final = (
-    *("", "January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
+from django.utils.translation import gettext, gettext_lazy, gettext_noop, ngettext, pgettext_lazy
+
+DAYS: Final = (
+    gettext_lazy("Monday"),
+    gettext_lazy("Tuesday"),
+    gettext_lazy("Wednesday"),
+    gettext_lazy("Thursday"),
+    gettext_lazy("Friday"),
+    gettext_lazy("Saturday"),
+    gettext_lazy("Sunday"),
 )
+SHORT_DAYS: Final = (
+    pgettext_lazy("short weekday", "Mon"),
+    pgettext_lazy("short weekday", "Tue"),
+    pgettext_lazy("short weekday", "Wed"),
+    pgettext_lazy("short weekday", "Thu"),
+    pgettext_lazy("short weekday", "Fri"),
+    pgettext_lazy("short weekday", "Sat"),
+    pgettext_lazy("short weekday", "Sun"),
+)
+MONTHS: Final = (
+    "",
+    gettext_lazy("January"),
+    gettext_lazy("February"),
+    gettext_lazy("March"),
+    gettext_lazy("April"),
+    gettext_lazy("May"),
+    gettext_lazy("June"),
+    gettext_lazy("July"),
+    gettext_lazy("August"),
+    gettext_lazy("September"),
+    gettext_lazy("October"),
+    gettext_lazy("November"),
+    gettext_lazy("December"),
+)
+SHORT_MONTHS: Final = (
+    "",
+    pgettext_lazy("short month", "Jan"),
+    pgettext_lazy("short month", "Feb"),
+    pgettext_lazy("short month", "Mar"),
+    pgettext_lazy("short month", "Apr"),
+    pgettext_lazy("short month", "May"),
+    pgettext_lazy("short month", "Jun"),
+    pgettext_lazy("short month", "Jul"),
+    pgettext_lazy("short month", "Aug"),
+    pgettext_lazy("short month", "Sep"),
+    pgettext_lazy("short month", "Oct"),
+    pgettext_lazy("short month", "Nov"),
+    pgettext_lazy("short month", "Dec"),
+)
+US_ZONES: Final = {
+    "America/New_York": gettext_noop("Eastern"),
+    "America/Chicago": gettext_noop("Central"),
+    "America/Denver": gettext_noop("Mountain"),
+    "America/Phoenix": gettext_noop("Mountain"),
+    "America/Los_Angeles": gettext_noop("Pacific"),
+    "America/Anchorage": gettext_noop("Alaska"),
+    "Pacific/Honolulu": gettext_noop("Hawaii"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +101,11 @@ def hour(moment: datetime) -> str:
     """Format a time of day: `8:00 AM` or `08:00`."""
     if _style.get().hours_24:
         return f"{moment.hour:02}:{moment.minute:02}"
-    return f"{moment.hour % 12 or 12}:{moment.minute:02} {'AM' if moment.hour < 12 else 'PM'}"
+    return f"{moment.hour % 12 or 12}:{moment.minute:02} {_half(moment)}"
+
+
+def _half(moment: datetime) -> str:
+    return gettext("AM") if moment.hour < 12 else gettext("PM")
 
 
 def hour_with_seconds(moment: datetime) -> str:
@@ -58,7 +116,7 @@ def hour_with_seconds(moment: datetime) -> str:
 
 def short_day(day: date) -> str:
     """Format a date without its year: `Nov 25` or `25 Nov`."""
-    return _day_and_month(day, MONTHS[day.month][:3])
+    return _day_and_month(day, str(SHORT_MONTHS[day.month]))
 
 
 def calendar_day(day: date) -> str:
@@ -69,13 +127,13 @@ def calendar_day(day: date) -> str:
 def weekday(day: date, *, year: bool = False) -> str:
     """Format a date with its weekday: `Wed, Nov 25` or `Wed 25 Nov`."""
     comma = "" if _style.get().day_first else ","
-    return f"{DAYS[day.weekday()][:3]}{comma} {calendar_day(day) if year else short_day(day)}"
+    return f"{SHORT_DAYS[day.weekday()]}{comma} {calendar_day(day) if year else short_day(day)}"
 
 
 def long_day(day: date, *, year: bool = False) -> str:
     """Format a date as a heading: `Wednesday, November 25` or `Wednesday 25 November`."""
     comma = "" if _style.get().day_first else ","
-    text = f"{DAYS[day.weekday()]}{comma} {_day_and_month(day, MONTHS[day.month])}"
+    text = f"{DAYS[day.weekday()]}{comma} {_day_and_month(day, str(MONTHS[day.month]))}"
     return f"{text}{_year(day)}" if year else text
 
 
@@ -98,6 +156,14 @@ def zone_name(moment: datetime) -> str:
     return f"UTC{name.replace('-', '−')}" if name[:1] in "+-" else name
 
 
+def long_zone_name(moment: datetime) -> str:
+    """Return the name of a zone as people in the United States say it: `Eastern (EST)`."""
+    name = US_ZONES.get(getattr(moment.tzinfo, "key", ""))
+    if name is None:
+        return zone_name(moment)
+    return f"{gettext(name)} ({zone_name(moment)})"
+
+
 def spoken(moment: datetime, now: datetime) -> str:
     """Format a time with its zone: `Wed, Nov 25, 11:23 AM EST`. The current year is left out."""
     day = weekday(moment, year=moment.year != now.year)
@@ -110,13 +176,24 @@ def ago(moment: datetime, now: datetime) -> str:
     For use next to an absolute time.
     """
     seconds = (now - moment).total_seconds()
-    size = abs(seconds)
+    size, is_past = abs(seconds), seconds >= 0
     for unit, length in (("day", 86_400), ("hour", 3_600), ("min", 60)):
         if size >= length:
-            number = int(size // length)
-            text = f"{number} {unit}{'s' if number > 1 and unit != 'min' else ''}"
-            return f"{text} ago" if seconds >= 0 else f"in {text}"
-    return "just now"
+            return _in_units(int(size // length), unit, is_past=is_past)
+    return gettext("just now")
+
+
+def _in_units(count: int, unit: str, *, is_past: bool) -> str:
+    if unit == "day":
+        past = ngettext("%(count)d day ago", "%(count)d days ago", count)
+        future = ngettext("in %(count)d day", "in %(count)d days", count)
+    elif unit == "hour":
+        past = ngettext("%(count)d hour ago", "%(count)d hours ago", count)
+        future = ngettext("in %(count)d hour", "in %(count)d hours", count)
+    else:
+        past = ngettext("%(count)d min ago", "%(count)d min ago", count)
+        future = ngettext("in %(count)d min", "in %(count)d min", count)
+    return (past if is_past else future) % {"count": count}
 
 
 _NO_PLACES: Final = frozenset(("localtime", "posixrules", "Factory", "leapseconds"))

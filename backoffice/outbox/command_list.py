@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core import vocabulary
 from backoffice.outbox.filters import TABS, CommandFilterSet
@@ -20,72 +21,80 @@ NOT_SHOWN: Final = ("payload", "form_data", "found", "refusal_fields")
 COLUMNS: Final = (
     Column(
         "title",
-        "Request",
+        gettext_noop("Request"),
         (
-            ExportCell("Request", lambda row: row.title),
-            ExportCell("ID", lambda row: row.pk),
+            ExportCell(gettext_noop("Request"), lambda row: row.title),
+            ExportCell(gettext_noop("ID"), lambda row: row.pk),
         ),
     ),
     Column(
         "state",
-        "Status",
+        gettext_noop("Status"),
         (
-            ExportCell("Status", lambda row: vocabulary.term("command.state", row.state).label),
-            ExportCell("Refusal", lambda row: row.refusal),
+            ExportCell(
+                gettext_noop("Status"),
+                lambda row: gettext(vocabulary.term("command.state", row.state).label),
+            ),
+            ExportCell(gettext_noop("Refusal"), lambda row: row.refusal),
         ),
         sort="state",
     ),
     Column(
         "about",
-        "About",
+        gettext_noop("Record"),
         (
-            ExportCell("Kind of record", lambda row: row.subject_type),
-            ExportCell("Record", lambda row: row.subject_id),
+            ExportCell(gettext_noop("Kind of record"), lambda row: row.subject_type),
+            ExportCell(gettext_noop("Record"), lambda row: row.subject_id),
         ),
     ),
     Column(
         "person",
-        "By",
-        (ExportCell("By", lambda row: row.requested_by.get_full_name()),),
+        gettext_noop("By"),
+        (ExportCell(gettext_noop("By"), lambda row: row.requested_by.get_full_name()),),
     ),
     Column(
         "requested_at",
-        "Requested",
-        (ExportCell("Requested", lambda row: row.requested_at, is_timestamp=True),),
+        gettext_noop("Requested"),
+        (ExportCell(gettext_noop("Requested"), lambda row: row.requested_at, is_timestamp=True),),
         sort="requested_at",
         cell_css="nowrap",
     ),
     Column(
         "attempts",
-        "Sent",
-        (ExportCell("Times sent", lambda row: row.attempts),),
+        gettext_noop("Sent"),
+        (ExportCell(gettext_noop("Times sent"), lambda row: row.attempts),),
         css="num",
         cell_css="num",
     ),
     Column(
         "kind",
-        "Kind",
-        (ExportCell("Kind", lambda row: vocabulary.term("command.kind", row.kind).label),),
+        gettext_noop("Kind"),
+        (
+            ExportCell(
+                gettext_noop("Kind"),
+                lambda row: gettext(vocabulary.term("command.kind", row.kind).label),
+            ),
+        ),
         sort="kind",
         shown=False,
     ),
     Column(
         "patient",
-        "Patient ID",
-        (ExportCell("Patient", lambda row: row.patient_id),),
+        gettext_noop("Patient ID"),
+        (ExportCell(gettext_noop("Patient"), lambda row: row.patient_id),),
         shown=False,
     ),
     Column(
         "finished_at",
-        "Finished",
-        (ExportCell("Finished", lambda row: row.finished_at, is_timestamp=True),),
+        gettext_noop("Finished"),
+        (ExportCell(gettext_noop("Finished"), lambda row: row.finished_at, is_timestamp=True),),
         shown=False,
         cell_css="nowrap",
     ),
     Column(
         "reason",
-        "Reason",
-        (ExportCell("Reason", lambda row: row.reason),),
+        gettext_noop("Reason"),
+        (ExportCell(gettext_noop("Reason"), lambda row: row.reason),),
         shown=False,
         cell_css="wrap",
     ),
@@ -94,10 +103,10 @@ COLUMNS: Final = (
 
 class CommandList(ListPage):
     name = "commands"
-    title = "Requests"
+    title = gettext_noop("Requests")
     template = "commands/list.html"
     subject = "command"
-    nouns = ("request", "requests")
+    nouns = (gettext_noop("request"), gettext_noop("requests"))
     patient_column = "patient_id"
     needs = ("commands.view",)
     columns = COLUMNS

@@ -22,6 +22,7 @@ from django.db import connection, transaction
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from backoffice.core import request_ids, service_team, shutdown
 from backoffice.core.encryption import encrypted_fields
@@ -58,13 +59,15 @@ MAX_TASK_SECONDS: Final = 80
 """Seconds a task may run: it starts nothing after its slice, and one sending takes less."""
 CONCLUSIVE_ERRORS: Final = (errors.Missing, errors.Denied)
 """Answers to a lookup that will hardly change by themselves."""
-GONE: Final = "The service no longer has what this is about."
-INTERNAL_ERROR: Final = "A fault of the back office holds this up; it was written to the log."
-NOT_SENT: Final = "A fault of the back office kept this from being sent: nothing happened."
+GONE: Final = gettext_noop("The record of this request no longer exists at the lab service.")
+INTERNAL_ERROR: Final = gettext_noop("An error in the back office is delaying this. It was logged.")
+NOT_SENT: Final = gettext_noop(
+    "An error in the back office kept this from being sent. Nothing happened."
+)
 
-CANNOT_DECRYPT: Final = (
-    "The contents of this request cannot be opened with the keys that are set (FIELD_KEYS). "
-    "It is tried again until they can; nothing is lost."
+CANNOT_DECRYPT: Final = gettext_noop(
+    "The contents of this request cannot be decrypted with the current keys (FIELD_KEYS). "
+    "It will be retried. Nothing is lost."
 )
 
 _BEGIN = """

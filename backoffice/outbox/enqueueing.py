@@ -15,6 +15,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Now
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.accounts.access import staff_user
 from backoffice.accounts.models import User
@@ -158,12 +159,15 @@ def _earlier_command(
         return None
     if earlier.requested_by_id != user.pk:
         raise FormAlreadyUsed(
-            "This form has been sent by somebody else. Send it again as your own."
+            gettext("Someone else already sent this form. Send it again in your own name.")
         )
     if earlier.form_data != typed:
         raise FormAlreadyUsed(
-            f"This form has been sent already, with other contents: {earlier.title},"
-            f" {earlier.get_state_display().lower()}. Send it again if this is to be asked as well."
+            gettext(
+                "This form was already sent with different entries: %(title)s, status: %(state)s. "
+                "Send it again if you want both."
+            )
+            % {"title": gettext(earlier.title), "state": earlier.get_state_display()}
         )
     return earlier
 

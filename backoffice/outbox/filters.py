@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy, gettext_noop
 from django_filters import CharFilter
 
 from backoffice.accounts.staff_queries import staff_choices
@@ -22,11 +23,11 @@ from backoffice.pages.lists.forms import FilterForm, FilterGroup
 
 MINE: Final = "mine"
 TABS: Final = {
-    MINE: "Mine",
-    "decide": "Need a decision",
-    "open": "Under way",
-    "refused": "Refused",
-    "": "All",
+    MINE: gettext_noop("Mine"),
+    "decide": gettext_noop("Need a decision"),
+    "open": gettext_noop("In progress"),
+    "refused": gettext_noop("Refused"),
+    "": gettext_noop("All"),
 }
 TAB_STATES: Final = {
     "decide": (CommandRecord.State.UNDECIDED,),
@@ -44,30 +45,36 @@ class CommandListForm(FilterForm):
     DESCENDING_FIRST = frozenset({"requested_at"})
     TAB_FIELD = "show"
     FILTERS: ClassVar = (
-        FilterGroup("Status", ("state",), always_shown=True),
-        FilterGroup("Kind", ("kind",), always_shown=True),
-        FilterGroup("By", ("person",), always_shown=True),
-        FilterGroup("Date", ("day", "since", "until"), always_shown=True, shows_zone=True),
-        FilterGroup("About", ("patient", "record"), always_shown=True),
+        FilterGroup(gettext_noop("Status"), ("state",), always_shown=True),
+        FilterGroup(gettext_noop("Kind"), ("kind",), always_shown=True),
+        FilterGroup(gettext_noop("By"), ("person",), always_shown=True),
+        FilterGroup(
+            gettext_noop("Date"), ("day", "since", "until"), always_shown=True, shows_zone=True
+        ),
+        FilterGroup(gettext_noop("Record"), ("patient", "record"), always_shown=True),
     )
 
 
 class CommandFilterSet(ListFilterSet):
     show = TabFilter(TABS)
-    state = VocabularyFilter("command.state", "state", label="Status")
-    kind = VocabularyFilter("command.kind", "kind", label="Kind")
-    person = PersonFilter("requested_by", label="By", read=staff_choices)
-    day = DaysFilter("requested_at", label="Day")
-    since = TimestampFilter("requested_at", "gte", label="From")
+    state = VocabularyFilter("command.state", "state", label=gettext_lazy("Status"))
+    kind = VocabularyFilter("command.kind", "kind", label=gettext_lazy("Kind"))
+    person = PersonFilter("requested_by", label=gettext_lazy("By"), read=staff_choices)
+    day = DaysFilter("requested_at", label=gettext_lazy("Day"))
+    since = TimestampFilter("requested_at", "gte", label=gettext_lazy("From"))
     until = TimestampFilter(
-        "requested_at", "lte", label="Until", end_of_day=True, help_text="The whole day."
+        "requested_at",
+        "lte",
+        label=gettext_lazy("Until"),
+        end_of_day=True,
+        help_text=gettext_lazy("The whole day."),
     )
-    patient = UUIDFilter("patient_id", label="Patient ID")
+    patient = UUIDFilter("patient_id", label=gettext_lazy("Patient ID"))
     record = CharFilter(
         "subject_id",
-        label="Record ID",
+        label=gettext_lazy("Record ID"),
         max_length=200,
-        help_text="The whole ID of the order, lab account or other record.",
+        help_text=gettext_lazy("The whole ID of the order, lab account or other record."),
     )
 
     class Meta:

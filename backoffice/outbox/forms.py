@@ -11,6 +11,7 @@ from django import forms
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.core.time_formats import spoken
@@ -48,9 +49,9 @@ class CommandForm(forms.Form):
         form.is_valid()
         for refusal in row.refusal_fields:
             if refusal["field"] in form.fields:
-                form.add_error(refusal["field"], refusal["words"])
+                form.add_error(refusal["field"], gettext(refusal["words"]))
         if row.refusal:
-            form.add_error(None, row.refusal)
+            form.add_error(None, gettext(row.refusal))
         return form
 
     def enqueue(
@@ -89,9 +90,21 @@ def resubmitted_command(request: HttpRequest, **filters: object) -> CommandRecor
 
 def conflict_message(other: CommandRecord, user: User | AnonymousUser) -> str:
     """Describe the open command: who requested it, when, and its state."""
-    return f"{_actor_name(other, user)} asked for something about this already: {other.title}, " + (
-        f"{_spoken_time(other.requested_at)}. It is now: {other.get_state_display()}."
-    )
+    values = {
+        "name": name_of(other.requested_by),
+        "title": gettext(other.title),
+        "time": _spoken_time(other.requested_at),
+        "state": other.get_state_display(),
+    }
+    if other.requested_by == user:
+        message = gettext(
+            "You already sent a request about this: %(title)s, %(time)s. Status: %(state)s."
+        )
+    else:
+        message = gettext(
+            "%(name)s already sent a request about this: %(title)s, %(time)s. Status: %(state)s."
+        )
+    return message % values
 
 
 def _recent_message(command: Command, user: User | AnonymousUser) -> str:
@@ -103,12 +116,16 @@ def _recent_message(command: Command, user: User | AnonymousUser) -> str:
     last = done.about(*command.subject()).order_by("-finished_at").first()
     if last is None or last.finished_at is None:
         return ""
-    done_at = _spoken_time(last.finished_at)
-    return f" {_actor_name(last, user)} asked for this: {last.title}, done {done_at}."
-
-
-def _actor_name(row: CommandRecord, user: User | AnonymousUser) -> str:
-    return "You" if row.requested_by == user else name_of(row.requested_by)
+    values = {
+        "name": name_of(last.requested_by),
+        "title": gettext(last.title),
+        "time": _spoken_time(last.finished_at),
+    }
+    if last.requested_by == user:
+        message = gettext("You requested this: %(title)s, done %(time)s.")
+    else:
+        message = gettext("%(name)s requested this: %(title)s, done %(time)s.")
+    return f" {message % values}"
 
 
 def _spoken_time(moment: datetime) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from backoffice.outbox.models import CommandRecord, CommandRecords
 
@@ -23,7 +24,9 @@ LOOKUP_PERIOD: Final = timedelta(days=14)
 """How long after its end a command is looked up. Its contents are erased only after that."""
 FIRST_LOOKUP_SECONDS: Final = 60
 """Seconds from the end to the first lookup."""
-EARLIER_HAPPENED: Final = "An earlier request for the same, which was given up, was carried out."
+EARLIER_HAPPENED: Final = gettext_noop(
+    "An earlier request for the same thing, closed without an answer, was carried out after all."
+)
 
 WITHOUT_EFFECT: Final = (State.REFUSED, State.WITHDRAWN)
 """Final states of a command that had no effect."""

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy
 
 from backoffice.core.encryption.encrypted_fields import EncryptedJSONField
 
@@ -41,14 +42,14 @@ class CommandRecord(models.Model):
     """
 
     class State(models.TextChoices):
-        WAITING = "waiting", "Waiting to be sent"
-        SENDING = "sending", "Being sent"
-        UNCERTAIN = "uncertain", "Outcome unknown, being checked"
-        UNDECIDED = "undecided", "Needs your decision"
-        DONE = "done", "Done"
-        REFUSED = "refused", "Refused"
-        WITHDRAWN = "withdrawn", "Taken back"
-        GIVEN_UP = "given_up", "Given up"
+        WAITING = "waiting", gettext_lazy("Waiting to be sent")
+        SENDING = "sending", gettext_lazy("Being sent")
+        UNCERTAIN = "uncertain", gettext_lazy("Outcome unknown, being checked")
+        UNDECIDED = "undecided", gettext_lazy("Needs your decision")
+        DONE = "done", gettext_lazy("Done")
+        REFUSED = "refused", gettext_lazy("Refused")
+        WITHDRAWN = "withdrawn", gettext_lazy("Withdrawn")
+        GIVEN_UP = "given_up", gettext_lazy("Closed, not resent")
 
     OPEN = (State.WAITING, State.SENDING, State.UNCERTAIN, State.UNDECIDED)
 

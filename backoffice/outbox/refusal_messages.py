@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from backoffice.outbox.command import Command
 from backoffice.outbox.record_names import with_names
 from backoffice.service import errors
 
 MAX_MESSAGE_LENGTH: Final = 500
 """Characters kept of each message of the service."""
+
+# These are stored with the command, and translated where they are shown.
+SOME_FIELDS: Final = gettext_noop("The lab service did not accept some fields.")
+NOT_ALLOWED: Final = gettext_noop("The lab service does not allow this team to do that.")
+WAITING: Final = gettext_noop("The lab service asked us to wait.")
+UNREACHABLE: Final = gettext_noop("The lab service cannot be reached.")
+UNANSWERED: Final = gettext_noop(
+    "The lab service does not provide the data that must be checked before this is sent."
+)
 
 
 def refusal_message(
@@ -34,11 +45,11 @@ def refusal_message(
             )
     if not general:
         if fields:
-            general = ["The service did not accept what stands in some fields."]
+            general = [SOME_FIELDS]
         elif isinstance(error, errors.Denied):
-            general = ["The service does not allow this team to do that."]
+            general = [NOT_ALLOWED]
         else:
-            general = [f"The service refused it without a reason (answer {error.status})."]
+            general = [f"The lab service refused this without a reason (status {error.status})."]
     message, *texts = with_names([" ".join(general), *(field["words"] for field in fields)])
     for field, text in zip(fields, texts, strict=True):
         field["words"] = text
@@ -57,7 +68,7 @@ def _form_field(path: str, names: dict[str, str]) -> str:
 def obstacle_message(error: errors.ServiceError) -> str:
     """Return why a command cannot be sent now, for staff."""
     if isinstance(error, errors.Limited):
-        return "The service asks us to wait."
+        return WAITING
     if isinstance(error, errors.Unreachable):
-        return "The service cannot be reached."
-    return "The service refuses to tell what has to be known before this is sent."
+        return UNREACHABLE
+    return UNANSWERED

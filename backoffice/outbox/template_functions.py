@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.db.models import prefetch_related_objects
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 from jinja2.runtime import Context
 
 from backoffice.accounts.access import may
@@ -25,12 +26,12 @@ WHERE subject_type = %s AND subject_id = %s
 AND (state = ANY(%s) OR finished_at > %s) ORDER BY requested_at DESC LIMIT %s
 """  # noqa: S608 - our names
 PAGES: Final = {
-    "order": "orders:detail",
-    "patient": "patients:detail",
-    "lab account": "labs:account",
-    "lab": "labs:detail",
-    "unmatched result": "unmatched:detail",
-    "lab test": "labs:test",
+    gettext_noop("order"): "orders:detail",
+    gettext_noop("patient"): "patients:detail",
+    gettext_noop("lab account"): "labs:account",
+    gettext_noop("lab"): "labs:detail",
+    gettext_noop("unmatched result"): "unmatched:detail",
+    gettext_noop("lab test"): "labs:test",
 }
 
 

@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import may, requires
@@ -18,7 +19,7 @@ from backoffice.outbox import late_outcomes
 from backoffice.outbox.enqueueing import DECISIONS, resolve, withdraw
 from backoffice.outbox.models import CommandRecord
 
-LATE: Final = "Someone was faster, or it has moved on in the meantime. This is its current state."
+LATE: Final = gettext_noop("This request has changed in the meantime. This is its current status.")
 MAX_REASON_LENGTH: Final = 500
 
 
@@ -53,9 +54,11 @@ def take_back(request: HttpRequest, command_id: UUID) -> HttpResponse:
     """Withdraw a command that was not sent yet; for its requester and people who may decide."""
     row = _row(command_id)
     if row.requested_by_id != request.user.pk and not may(request.user, "commands.decide"):
-        messages.error(request, "Only who asked for it, or a lab coordinator, can take it back.")
+        messages.error(request, gettext("Only the requester or a lab coordinator can withdraw it."))
     elif not withdraw(request, command_id):
-        messages.error(request, "It is too late: it has been sent.")
+        messages.error(
+            request, gettext("It is too late to withdraw. The request was already sent.")
+        )
     return redirect("commands:detail", command_id)
 
 
@@ -65,18 +68,18 @@ def decision(request: HttpRequest, command_id: UUID) -> HttpResponse:
     """Record a person's decision on the outcome or the next step."""
     row = _row(command_id)
     if row.requested_by_id != request.user.pk and not may(request.user, "commands.decide"):
-        messages.error(request, "Only who asked for it, or a lab coordinator, can decide.")
+        messages.error(request, gettext("Only the requester or a lab coordinator can decide."))
         return redirect("commands:detail", command_id)
     decided = request.POST.get("decision", "")
     attempt = request.POST.get("attempt", "")
     if decided not in DECISIONS or not (attempt.isascii() and attempt.isdigit()):
-        raise BadRequest("There is no such decision.")
+        raise BadRequest(gettext("There is no such decision."))
     reason = request.POST.get("reason", "").replace("\x00", "").strip()[:MAX_REASON_LENGTH]
     exists = request.POST.get("exists", "")
     if decided == "exists" and exists not in {match["id"] for match in row.found}:
-        raise BadRequest("That was not found at the service.")
+        raise BadRequest(gettext("That record was not found at the lab service."))
     if not resolve(request, command_id, int(attempt[:5]), decided, exists, reason):
-        messages.error(request, LATE)
+        messages.error(request, gettext(LATE))
     return redirect("commands:detail", command_id)
 
 

@@ -11,6 +11,8 @@ from itertools import groupby, pairwise
 from math import ceil, floor, log10
 from typing import Any, Final
 
+from django.utils.translation import gettext, gettext_noop
+
 HEIGHT: Final = 300
 STEP: Final = 10
 """SVG units: `HEIGHT` of the chart, `STEP` from one point to the next."""
@@ -97,10 +99,11 @@ def chart_context(plot: Chart) -> dict[str, Any]:
 
 
 HEADS: Final = {
-    LINE: ("Average", "Lowest", "Highest"),
-    BARS: ("Total",),
-    SPAN: ("Upper", "Lower"),
+    LINE: (gettext_noop("Average"), gettext_noop("Lowest"), gettext_noop("Highest")),
+    BARS: (gettext_noop("Total"),),
+    SPAN: (gettext_noop("Upper"), gettext_noop("Lower")),
 }
+"""Headers of the columns of values, in English: the template translates them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,16 +220,17 @@ def _table_rows(plot: Chart) -> list[TableRow]:
             continue
         for point in points:
             texts = (
-                _NOT_GIVEN if v is None else number_text(v)
+                gettext(_NOT_GIVEN) if v is None else number_text(v)
                 for v in _displayed_values(plot.kind, point)
             )
-            label = f"{point.label}, {_STILL_FILLING}" if point.is_filling else point.label
+            label = point.label
+            if point.is_filling:
+                label = gettext("%(period)s, still filling") % {"period": label}
             rows.append(TableRow(label, (*texts, f"{point.count:,}")))
     return rows
 
 
-_NOT_GIVEN: Final = "not given"
-_STILL_FILLING: Final = "still filling"
+_NOT_GIVEN: Final = gettext_noop("not given")
 _NAMED: Final = 3
 
 
@@ -242,21 +246,25 @@ def _displayed_values(kind: str, point: Point) -> list[float | None]:
 def _facts(plot: Chart, measured: list[Point]) -> list[tuple[str, str]]:
     """Return the summary values of the whole chart, each with its label."""
     if plot.kind == BARS:
-        facts = [("Total", number_text(sum(point.value or 0.0 for point in measured)))]
+        facts = [(gettext("Total"), number_text(sum(point.value or 0.0 for point in measured)))]
         # A total that is still filling would lower the mean.
         if whole := [point.value or 0.0 for point in measured if not point.is_filling]:
-            facts.append((f"Mean per {plot.each}", number_text(sum(whole) / len(whole))))
+            label = gettext("Mean per %(period)s") % {"period": plot.each}
+            facts.append((label, number_text(sum(whole) / len(whole))))
         return facts
     if plot.kind == SPAN:
-        ends = ("Upper", [p.high for p in measured]), ("Lower", [p.low for p in measured])
+        ends = (
+            (gettext("Upper"), [p.high for p in measured]),
+            (gettext("Lower"), [p.low for p in measured]),
+        )
         return [(name, _from_to([v for v in limits if v is not None])) for name, limits in ends]
     values = _values(measured)
     count = sum(point.count for point in measured)
     mean = sum((point.value or 0.0) * point.count for point in measured) / count
     return [
-        ("Average", number_text(mean)),
-        ("Lowest", number_text(min(values))),
-        ("Highest", number_text(max(values))),
+        (gettext("Average"), number_text(mean)),
+        (gettext("Lowest"), number_text(min(values))),
+        (gettext("Highest"), number_text(max(values))),
     ]
 
 
@@ -264,11 +272,14 @@ def _listed(labels: list[str]) -> str:
     """Join labels: `14:00, 15:00`. Of more than three, only the last ones are named."""
     if len(labels) <= _NAMED:
         return ", ".join(labels)
-    return f"{', '.join(labels[-_NAMED:])}, and {len(labels) - _NAMED} before"
+    return gettext("%(periods)s, and %(count)d before") % {
+        "periods": ", ".join(labels[-_NAMED:]),
+        "count": len(labels) - _NAMED,
+    }
 
 
 def _from_to(values: list[float]) -> str:
     if not values:
-        return _NOT_GIVEN
+        return gettext(_NOT_GIVEN)
     low, high = number_text(min(values)), number_text(max(values))
     return low if low == high else f"{low}–{high}"

@@ -10,10 +10,24 @@ from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal, InvalidOperation
 
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.core import time_formats, vocabulary
-from backoffice.core.time_formats import DAYS, hour, short_day, spoken, years, zone_name, zone_of
+from backoffice.core.time_formats import (
+    SHORT_DAYS,
+    hour,
+    short_day,
+    spoken,
+    years,
+    zone_name,
+    zone_of,
+)
 from backoffice.service.written_times import WrittenTime, read_written_time
+
+
+def translated(text: str | None) -> str:
+    """Return a constant, which Python marked for translation, in the reader's language."""
+    return gettext(text) if text else ""
 
 
 def order_term(low_level_status: str, method: str, bucket: str) -> vocabulary.Term:
@@ -31,9 +45,9 @@ def age(born: date | None, today: date | None = None) -> str:
         return ""
     today = today or timezone.localdate()
     if years(born, today) >= 2:
-        return f"{years(born, today)} y"
+        return gettext("%(count)d y") % {"count": years(born, today)}
     months = (today.year - born.year) * 12 + today.month - born.month - (today.day < born.day)
-    return f"{max(months, 0)} mo"
+    return gettext("%(count)d mo") % {"count": max(months, 0)}
 
 
 def is_minor(born: date | None) -> bool:
@@ -96,7 +110,7 @@ def zone_clock(zone: str) -> str:
     if place is None:
         return zone
     local = timezone.now().astimezone(place)
-    return f"{DAYS[local.weekday()][:3]}, {hour(local)} {zone_name(local)}"
+    return f"{SHORT_DAYS[local.weekday()]}, {hour(local)} {zone_name(local)}"
 
 
 def long_day(value: date) -> str:
@@ -165,7 +179,7 @@ def initials(value: str | None) -> str:
 
 
 def yes_no(value: bool | None) -> str:
-    return "" if value is None else ("Yes" if value else "No")
+    return "" if value is None else (gettext("Yes") if value else gettext("No"))
 
 
 def coded(value: str) -> str:
@@ -175,11 +189,11 @@ def coded(value: str) -> str:
 
 def list_name(resource: str) -> str:
     """Return the label of a list of the service or of a kind of lookup."""
-    return vocabulary.LISTS.get(resource, resource)
+    return gettext(vocabulary.LISTS.get(resource, resource))
 
 
 def next_actor_word(low_level_status: str, method: str) -> str:
-    """Return who acts next on an order: `Patient`, `Lab` or `Us`; empty if nobody does."""
+    """Return who acts next on an order: `Patient`, `Lab` or `Clinic`; empty if nobody does."""
     return vocabulary.order_term(low_level_status, method, ()).actor_label
 
 

@@ -10,12 +10,13 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 from jinja2 import pass_context
 from jinja2.runtime import Context
 
 from backoffice.accounts import access, limits
 from backoffice.accounts.models import User
-from backoffice.core.time_formats import calendar_day, hour
+from backoffice.core.time_formats import calendar_day, hour, long_zone_name
 from backoffice.pages import live
 
 
@@ -41,63 +42,73 @@ class NavSection:
 
 
 SECTIONS: Final = (
-    NavSection("Today", "sun", "t", (NavPage("Today", "today:page", "orders.view"),)),
     NavSection(
-        "Orders",
+        gettext_noop("Today"),
+        "sun",
+        "t",
+        (NavPage(gettext_noop("Today"), "today:page", "orders.view"),),
+    ),
+    NavSection(
+        gettext_noop("Orders"),
         "clipboard-document-list",
         "o",
         (
-            NavPage("All orders", "orders:list", "orders.view"),
-            NavPage("Exceptions", "exceptions:list", "exceptions.work", "e"),
+            NavPage(gettext_noop("All orders"), "orders:list", "orders.view"),
+            NavPage(gettext_noop("Exceptions"), "exceptions:list", "exceptions.work", "e"),
         ),
     ),
     NavSection(
-        "Appointments",
+        gettext_noop("Appointments"),
         "calendar-days",
         "a",
-        (NavPage("Appointments", "appointments:list", "appointments.view"),),
-        short="Visits",
+        (NavPage(gettext_noop("Appointments"), "appointments:list", "appointments.view"),),
+        short=gettext_noop("Visits"),
     ),
     NavSection(
-        "Results",
+        gettext_noop("Results"),
         "document-check",
         "r",
         (
-            NavPage("To review", "reviewing:queue", "results.view"),
-            NavPage("All results", "results:list", "results.view"),
-            NavPage("Unmatched", "unmatched:list", "results.match"),
-            NavPage("Uploaded reports", "reports:list", "reports.view"),
-            NavPage("Quality", "reviewing:quality", "results.view"),
+            NavPage(gettext_noop("To review"), "reviewing:queue", "results.view"),
+            NavPage(gettext_noop("All results"), "results:list", "results.view"),
+            NavPage(gettext_noop("Unmatched"), "unmatched:list", "results.match"),
+            NavPage(gettext_noop("Uploaded reports"), "reports:list", "reports.view"),
+            NavPage(gettext_noop("Quality"), "reviewing:quality", "results.view"),
         ),
     ),
-    NavSection("Patients", "users", "p", (NavPage("Patients", "patients:list", "patients.view"),)),
     NavSection(
-        "Catalog & accounts",
-        "beaker",
-        "c",
-        (NavPage("Labs", "labs:list", "labs.view"),),
-        short="Labs",
+        gettext_noop("Patients"),
+        "users",
+        "p",
+        (NavPage(gettext_noop("Patients"), "patients:list", "patients.view"),),
     ),
     NavSection(
-        "System",
+        gettext_noop("Catalog & accounts"),
+        "beaker",
+        "c",
+        (NavPage(gettext_noop("Labs"), "labs:list", "labs.view"),),
+        short=gettext_noop("Labs"),
+    ),
+    NavSection(
+        gettext_noop("System"),
         "server-stack",
         "s",
         (
-            NavPage("Sync", "system:health", "system.view"),
-            NavPage("Status", "operations:status", "system.view"),
-            NavPage("Service check", "operations:service-check", "service.check"),
-            NavPage("Runs", "runs:list", "system.view"),
-            NavPage("Differences", "drift:list", "system.view"),
-            NavPage("Unknown values", "system:unknown", "system.view"),
-            NavPage("Unread records", "unread:list", "system.view"),
-            NavPage("Events", "events:list", "events.view"),
-            NavPage("Historical pulls", "wearables:pulls", "patients.view"),
-            NavPage("Requests", "commands:list", "commands.view"),
-            NavPage("Audit", "audit:list", "audit.view"),
-            NavPage("API tokens", "system:tokens", "tokens.manage"),
-            NavPage("Roles", "system:roles", "audit.view"),
-            NavPage("Staff", "staff:list", "staff.change"),
-            NavPage("Administration", "admin:index", "admin.open"),
+            NavPage(gettext_noop("Sync"), "system:health", "system.view"),
+            NavPage(gettext_noop("Status"), "operations:status", "system.view"),
+            NavPage(gettext_noop("Service check"), "operations:service-check", "service.check"),
+            NavPage(gettext_noop("Runs"), "runs:list", "system.view"),
+            NavPage(gettext_noop("Differences"), "drift:list", "system.view"),
+            NavPage(gettext_noop("Unknown values"), "system:unknown", "system.view"),
+            NavPage(gettext_noop("Unread records"), "unread:list", "system.view"),
+            NavPage(gettext_noop("Events"), "events:list", "events.view"),
+            NavPage(gettext_noop("Historical pulls"), "wearables:pulls", "patients.view"),
+            NavPage(gettext_noop("Requests"), "commands:list", "commands.view"),
+            NavPage(gettext_noop("Audit"), "audit:list", "audit.view"),
+            NavPage(gettext_noop("API tokens"), "system:tokens", "tokens.manage"),
+            NavPage(gettext_noop("Roles"), "system:roles", "audit.view"),
+            NavPage(gettext_noop("Staff"), "staff:list", "staff.change"),
+            NavPage(gettext_noop("Administration"), "admin:index", "admin.open"),
         ),
     ),
 )
@@ -224,7 +235,8 @@ _NOBODY: Final = User()
 @pass_context
 def roles(context: Context) -> str:
     """Return the roles of the user as text, for the corner of the page."""
-    return ", ".join(sorted(access.roles_of(context["request"].user))) or "no role"
+    names = sorted(map(gettext, access.roles_of(context["request"].user)))
+    return ", ".join(names) or gettext("no role")
 
 
 @pass_context
@@ -246,7 +258,7 @@ def printed(context: Context) -> dict[str, str]:
     now = timezone.localtime()
     user = getattr(context.get("request"), "user", None)
     return {
-        "zone": now.tzname() or "",
-        "name": user.get_full_name() if isinstance(user, User) else "nobody",
+        "zone": long_zone_name(now),
+        "name": user.get_full_name() if isinstance(user, User) else gettext("nobody"),
         "time": f"{calendar_day(now)}, {hour(now)}",
     }

@@ -24,6 +24,7 @@ from backoffice.core.urls import page_url, record_url
 from backoffice.pages import formats
 from backoffice.pages.form_fields import checkbox_choices
 from backoffice.pages.icons import clipboard_svg, icon_svg
+from backoffice.pages.javascript_catalog import javascript_catalog_url
 from backoffice.pages.query_strings import (
     address_with,
     address_without,
@@ -75,7 +76,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "short_time": formats.short_time,
     "since": formats.since,
     "thousands": formats.thousands,
-    "translated": gettext,
+    "translated": formats.translated,
     "utc_iso": formats.utc_iso,
     "written_time": formats.written_time,
     "weekday": weekday,
@@ -87,6 +88,7 @@ GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
     "clipboard_svg": clipboard_svg,
     "event_status_differs": formats.event_status_differs,
     "icon": icon_svg,
+    "javascript_catalog_url": javascript_catalog_url,
     "language_code": get_language,
     "next_actor_word": formats.next_actor_word,
     "order_term": formats.order_term,

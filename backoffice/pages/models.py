@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy
 
 from backoffice.core.models import FastModel
 
@@ -77,9 +78,9 @@ class BulkRun(models.Model):
     """One bulk action on many rows of a list. Its `BulkRow`s are the work: see `bulk.py`."""
 
     class State(models.TextChoices):
-        OPEN = "open", "Under way"
-        DONE = "done", "Done"
-        STOPPED = "stopped", "Stopped"
+        OPEN = "open", gettext_lazy("In progress")
+        DONE = "done", gettext_lazy("Done")
+        STOPPED = "stopped", gettext_lazy("Stopped")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     listing = models.CharField(max_length=40)
@@ -123,9 +124,9 @@ class BulkRow(models.Model):
     """One row of a bulk run, and its outcome."""
 
     class State(models.TextChoices):
-        WAITING = "waiting", "Waiting"
-        DONE = "done", "Done"
-        FAILED = "failed", "Not done"
+        WAITING = "waiting", gettext_lazy("Waiting")
+        DONE = "done", gettext_lazy("Done")
+        FAILED = "failed", gettext_lazy("Not done")
 
     pk = models.CompositePrimaryKey("run_id", "key")
     run = models.ForeignKey(BulkRun, on_delete=models.CASCADE, db_index=False, related_name="rows")

@@ -7,12 +7,17 @@ from zoneinfo import available_timezones
 
 from django import forms
 from django.conf import settings
+from django.utils.translation import gettext, gettext_lazy
 
-THEMES: Final = (("", "Same as the system"), ("light", "Light"), ("dark", "Dark"))
+THEMES: Final = (
+    ("", gettext_lazy("Match device setting")),
+    ("light", gettext_lazy("Light")),
+    ("dark", gettext_lazy("Dark")),
+)
 DENSITIES: Final = (
-    ("compact", "Compact: most rows on a page"),
-    ("default", "Normal"),
-    ("touch", "Tall: easy to tap"),
+    ("compact", gettext_lazy("Compact: more rows on a page")),
+    ("default", gettext_lazy("Normal")),
+    ("touch", gettext_lazy("Tall: easier to tap")),
 )
 DATES: Final = (("False", "Nov 25, 2026"), ("True", "25 Nov 2026"))
 TIMES: Final = (("False", "2:30 PM"), ("True", "14:30"))
@@ -26,24 +31,27 @@ class PreferencesForm(forms.Form):
     """The fields of `User` that all users may change for themselves."""
 
     theme = forms.ChoiceField(
-        label="Theme", choices=THEMES, required=False, widget=forms.RadioSelect
+        label=gettext_lazy("Theme"), choices=THEMES, required=False, widget=forms.RadioSelect
     )
-    density = forms.ChoiceField(label="Row height", choices=DENSITIES, widget=forms.RadioSelect)
-    single_keys = forms.BooleanField(label="Single-key shortcuts", required=False)
+    density = forms.ChoiceField(
+        label=gettext_lazy("Row height"), choices=DENSITIES, widget=forms.RadioSelect
+    )
+    single_keys = forms.BooleanField(label=gettext_lazy("Single-key shortcuts"), required=False)
     day_first = forms.TypedChoiceField(
-        label="Dates", choices=DATES, coerce=_is_true, widget=forms.RadioSelect
+        label=gettext_lazy("Dates"), choices=DATES, coerce=_is_true, widget=forms.RadioSelect
     )
     hours_24 = forms.TypedChoiceField(
-        label="Times", choices=TIMES, coerce=_is_true, widget=forms.RadioSelect
+        label=gettext_lazy("Times"), choices=TIMES, coerce=_is_true, widget=forms.RadioSelect
     )
     language = forms.ChoiceField(
-        label="Language", choices=settings.LANGUAGES, widget=forms.RadioSelect
+        label=gettext_lazy("Language"), choices=settings.LANGUAGES, widget=forms.RadioSelect
     )
     time_zone = forms.CharField(
-        label="Your time zone",
+        label=gettext_lazy("Your time zone"),
         max_length=64,
-        help_text="Times are shown in this zone unless another one is named, for example "
-        "America/New_York.",
+        help_text=gettext_lazy(
+            "Times are shown in this time zone unless noted. Example: America/New_York."
+        ),
         widget=forms.TextInput({"list": "zones", "autocomplete": "off", "spellcheck": "false"}),
     )
 
@@ -55,5 +63,8 @@ class PreferencesForm(forms.Form):
             if name.lower() == zone_key:
                 return name
         raise forms.ValidationError(
-            "There is no time zone of this name. Type a region and a city, such as America/Chicago."
+            gettext(
+                "There is no time zone with this name. "
+                "Enter a region and a city, such as America/Chicago."
+            )
         )

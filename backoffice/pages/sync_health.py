@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from django.conf import settings
 from django.db import connection
+from django.utils.translation import gettext
 
 from backoffice.pages.paging.counts import Count
 from backoffice.sync.models import SyncRun
@@ -174,14 +175,14 @@ class RunState(NamedTuple):
 def state_of(run: SyncRun) -> RunState:
     """Return the state of a run. One that waits after a failure has a state of its own here."""
     if run.state == SyncRun.State.FAILED:
-        return RunState("needs-action", "warning", "Failed")
+        return RunState("needs-action", "warning", gettext("Failed"))
     if run.state == SyncRun.State.DONE:
-        return RunState("result-in", "tick", "Done")
+        return RunState("result-in", "tick", gettext("Done"))
     if run.attempts:
-        return RunState("abnormal", "repeat", "Retrying")
+        return RunState("abnormal", "repeat", gettext("Retrying"))
     if run.state == SyncRun.State.RUNNING:
-        return RunState("on-the-way", "chevron", "Running")
-    return RunState("preparing", "ring", "Due")
+        return RunState("on-the-way", "chevron", gettext("Running"))
+    return RunState("preparing", "ring", gettext("Due"))
 
 
 def duration(run: SyncRun, now: datetime) -> timedelta | None:

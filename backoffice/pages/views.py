@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import requires, signed_in, staff_user
@@ -66,7 +67,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _preferences_page(request, form, status=400)
     User.objects.filter(pk=user.pk).update(**form.cleaned_data)
-    messages.success(request, "Preferences saved")
+    messages.success(request, gettext("Preferences saved"))
     response = HttpResponseRedirect(reverse("preferences"))
     set_theme_cookie(response, form.cleaned_data["theme"])
     return response

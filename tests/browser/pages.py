@@ -117,7 +117,7 @@ EXTRA_QUERIES: Final[dict[str, tuple[str, ...]]] = {
 EXCLUDED_ROUTES: Final = frozenset(
     {
         *("login", "account_login", "logout"),
-        *("live", "session", "operations:health", "operations:metrics"),
+        *("live", "session", "javascript-catalog", "operations:health", "operations:metrics"),
         *("mfa_index", "mfa_list_webauthn"),
         *("mfa_deactivate_totp", "mfa_remove_webauthn", "mfa_view_recovery_codes"),
         *("mfa_authenticate", "openid_connect_callback"),

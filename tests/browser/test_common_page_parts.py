@@ -177,7 +177,7 @@ def test_showing_updates_keeps_filters_and_ticked_rows(page: Browser, office: Of
 
 def test_page_shows_its_age_while_updates_fail(page: Browser) -> None:
     page.run("document.querySelector('[data-live]').dataset.url = '/nowhere-at-all/'")
-    page.wait_for_text("Not live at the moment: updated", 90)
+    page.wait_for_text("Live updates paused", 90)
     page.run("document.querySelector('[data-live]').dataset.url = '/live/'")
     page.click_text("Try again")
     wait_until(
@@ -340,7 +340,7 @@ def test_billing_of_lab_account_is_not_cut_off(page: Browser, office: Office, wi
         page.open(f"{office.url}/labs/accounts/{account}/")
         card = "document.querySelector('[aria-labelledby=billing]')"
         text = page.text("[aria-labelledby=billing]")
-        assert "Billed to insurance" in text and "Billed to the patient, passed through" in text
+        assert "Insurance" in text and "Patient bill (pass-through)" in text
         cut = page.run(
             f"const edge = {card}.getBoundingClientRect().right;"
             f"return [...{card}.querySelectorAll('*')]"

@@ -164,7 +164,7 @@ def test_concurrent_allowlist_change_is_a_conflict(page: Browser, office: Office
     page.type("#id_confirm", THIRD_TEAM[-6:])
     page.click_text("Save")
     page.wait_for_text("Somebody else changed the list meanwhile")
-    page.click_text("Correct it")
+    page.click_text("Correct and resend")
     page.wait_for_text("There now")
     save_screenshot(page, "allowlist-conflict")
     assert before and not allowed_teams(office)

@@ -35,7 +35,7 @@ def test_accepting_suggested_order_opens_recreated_order(page: Browser, office: 
     )
     office.back_office.sync("unmatched")
     page.open(f"{office.url}/unmatched/{result_id}/")
-    page.wait_for_text("Order has a result")
+    page.wait_for_text("Order has results")
     page.click_text("Accept")
     wait_until(lambda: "/orders/" in page.url, 60, "the order is open")
     page.wait_for_text("Recreated")

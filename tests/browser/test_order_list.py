@@ -116,7 +116,7 @@ def test_invalid_date_filter_shows_error_at_its_field(page: Browser, office: Off
     page.run("const day = document.querySelector('#id_start_date'); day.type = 'text';"
              "day.value = 'soon'")  # fmt: skip
     page.click("details[open] .acts button")
-    page.wait_for_text("Type a date as YYYY-MM-DD.")
+    page.wait_for_text("Enter a date as YYYY-MM-DD.")
 
 
 def test_typing_narrows_long_choices_and_enter_does_nothing(page: Browser, office: Office) -> None:
@@ -282,7 +282,7 @@ def test_back_button_ticks_no_other_rows(page: Browser, office: Office) -> None:
     )
     page.run("history.back()")
     page.find("tbody [data-pick]")
-    page.wait_for_text("a page")
+    page.wait_for_text("per page")
     assert set(page.run(TICKED_KEYS)) <= {ticked}
     assert row_count(page) == 25
 

@@ -86,7 +86,7 @@ def test_visit_is_rescheduled_within_interaction_budget(page: Browser, clinic: V
     wait_for_times(page)
     text = page.text(".drawer")
     assert (
-        "Now" in text and "MST" in text and "For you:" in text and ("EST" in text or "EDT" in text)
+        "Now" in text and "MST" in text and "Your time:" in text and ("EST" in text or "EDT" in text)
     )
     chosen = page.run(f"return document.querySelectorAll('{FREE_SLOTS}')[4].value")
     page.click_element(page.find_all(FREE_SLOTS)[4])  # 4
@@ -187,7 +187,7 @@ def test_slower_of_two_reschedules_sees_the_other(page: Browser, clinic: VisitOf
 
 def _shows_conflict(window: Browser) -> bool:
     text = window.text()
-    return "asked for something about this already" in text or "changed meanwhile" in text
+    return "already sent a request about this" in text or "changed meanwhile" in text
 
 
 def test_double_click_sends_one_reschedule(page: Browser, clinic: VisitOffice) -> None:

@@ -75,7 +75,8 @@ def test_every_route_sends_strict_headers(visitor: Client) -> None:
         response = visitor.get(address, secure=True)
         status_counts[response.status_code] = status_counts.get(response.status_code, 0) + 1
         assert_strict_headers(response, address)
-        assert "no-store" in response.headers["Cache-Control"] or address == "/webhooks/", address
+        if address not in ("/webhooks/", "/jsi18n/"):
+            assert "no-store" in response.headers["Cache-Control"], address
     assert status_counts[200] > 50 and status_counts[404] > 20, status_counts
     assert 500 not in status_counts, status_counts
 

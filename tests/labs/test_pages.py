@@ -130,7 +130,7 @@ def test_lab_page_shows_teams_note_and_billing_of_account(client: Client) -> Non
     page = client.get("/labs/1/").content.decode()
     assert "Call us first" in page
     assert str(TEAM) in page
-    assert "Billed to the clinic" in page
+    assert "Clinic bill" in page
     assert "something_new" in page
     assert "AZ, CA" in page
     assert "Every other state" in page

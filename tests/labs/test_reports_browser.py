@@ -157,7 +157,7 @@ def test_too_large_file_is_reported_before_sending(
         sign_in(page, live_server.url)
         page.open(f"{live_server.url}/reports/upload/{known_patient.pk}/")
         page.type("#files", str(path))
-        page.wait_for_text("at most 10 MB can be sent")
+        page.wait_for_text("The limit is 10 MB")
         page.run("window.sent = 0; XMLHttpRequest.prototype.send = () => { window.sent += 1 }")
         page.click_text("Upload for Ada1 Testperson")
         assert page.run("return window.sent") == 0

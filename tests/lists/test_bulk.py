@@ -282,7 +282,7 @@ def test_every_verb_asks_again_when_the_number_changed(
     answer = ask(client, verb, query="status=lost", go="1", **form, **shown)
     assert answer.status_code == 422
     page = answer.content.decode()
-    assert "The filter matches 4 orders now; it was 3 when you looked." in page
+    assert "The filter now matches 4 orders. It was 3 before." in page
     assert not BulkRun.objects.exists()
     if verb != "cancel":  # It names each order, and goes on with those.
         again = ask(client, verb, query="status=lost", go="1", **form, **shown_on(page))
@@ -300,7 +300,7 @@ def test_every_verb_asks_again_when_other_rows_match(
     Order.objects.filter(pk=uid("order", 4)).update(low_level_status="lost", bucket="closed")
     answer = ask(client, verb, query="status=lost", go="1", **form, **shown)
     assert answer.status_code == 422 and not BulkRun.objects.exists()
-    assert "Other orders match now than when you looked." in answer.content.decode()
+    assert "The filter now matches different orders." in answer.content.decode()
 
 
 @pytest.mark.parametrize("seen", [{}, {"total": "many"}, {"total": "5"}, {"total": "٥"}])
@@ -382,7 +382,7 @@ def test_nothing_ticked_or_nothing_there_is_told(client: Client, clinician: User
     answer = client.post(f"{ADDRESS}bulk/", {"verb": "take", "query": ""}, follow=True)
     assert "Select the orders first." in answer.content.decode()
     answer = client.post(f"{ADDRESS}bulk/", {"verb": "take", "everything": "1"}, follow=True)
-    assert "nothing was done" in answer.content.decode()
+    assert "Nothing was done" in answer.content.decode()
     assert not BulkRun.objects.exists()
 
 

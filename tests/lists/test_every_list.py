@@ -332,7 +332,7 @@ def test_unknown_filter_is_named_and_bad_one_refused(
     answer = open_list(reader, list_page, order_key="nonsense")
     page = answer.content.decode()
     assert answer.status_code == 400
-    assert "This list cannot be sorted by that." in page and ">Clear</a>" in page
+    assert "This list cannot be sorted by that column." in page and ">Clear</a>" in page
 
 
 @pytest.mark.parametrize(("list_page", "name"), PLAIN_FILTERS)

@@ -150,7 +150,7 @@ def test_a_personal_view_is_there_for_its_owner_alone(
     assert client.get(ADDRESS).context["list"].views == []
     assert client.get(f"{ADDRESS}views/{view.pk}/")["Location"] == ADDRESS
     page = client.get(ADDRESS, {"view": view.pk})
-    assert "is gone, or your role may not use its filters" in page.content.decode()
+    assert "was deleted, or your role cannot use its filters" in page.content.decode()
     for do in ("delete", "update", "change", "up"):
         answer = client.post(f"{ADDRESS}views/{view.pk}/change/", {"do": do, "name": "Mine"})
         assert answer.status_code == 404
@@ -269,7 +269,7 @@ def test_names_are_ones_own_and_refusals_keep_what_was_typed(client: Client, lea
     again = save(client, "order_type=testkit")
     assert again.status_code == 422
     page = again.content.decode()
-    assert "There is a view of this name already" in page
+    assert "A view with this name already exists" in page
     assert 'value="order_type=testkit"' in page and 'value="Lost ones"' in page
     assert save(client, name="   ").status_code == 422
     client.force_login(staff("clinician"))

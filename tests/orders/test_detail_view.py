@@ -41,7 +41,7 @@ def test_page_shows_order_with_progress_and_record(client: Client, clinician: Us
                   "Kit with patient for 9 d. Usual up to 7 d (default). 2 d over.",
                   "No history yet: 0 of the 30 orders", "Overdue", "courier-east",
                   "TRK-1", "Pat Madeup", "E11.9", "Canary note &lt;b&gt;", "1 Sample Street",
-                  "(555) 010-0123", "As the service had it"):  # fmt: skip
+                  "(555) 010-0123", "Lab service data as of"):  # fmt: skip
         assert words in page, words
 
 

@@ -169,7 +169,7 @@ def test_handled_exception_shows_person_time_and_outcome(client: Client, clinici
     row = create_order(low_level_status="lost", bucket="needs-action")
     before = turn_text(client, row)
     assert "Our turn." in before and "Needs a person" in before
-    assert turn_in_list_text(client).startswith("Us")
+    assert turn_in_list_text(client).startswith("Clinic")
     handling = create_handling(row)
     assert turn_in_list_text(client) == "Handled"
     words = turn_text(client, row)
@@ -188,19 +188,19 @@ def test_handled_exception_shows_person_time_and_outcome(client: Client, clinici
     assert "Put off by cora, " in words and "just now: “On a trip”. Back " in words
     assert turn_in_list_text(client) == "Put off"
     Handling.objects.update(until=timezone.now() - timedelta(minutes=1))
-    assert turn_in_list_text(client).startswith("Us"), "it is due again"
+    assert turn_in_list_text(client).startswith("Clinic"), "it is due again"
     Handling.objects.update(until=timezone.now() + timedelta(days=1))
     Handling.objects.update(event_id=handling.event_id - 1)
     words = turn_text(client, row)
     assert "Our turn." in words and "Needs a person" in words, "a new event arrived"
     assert "Last done: put off, cora" in words
-    assert turn_in_list_text(client).startswith("Us")
+    assert turn_in_list_text(client).startswith("Clinic")
 
 
 def test_clinic_has_the_turn_until_result_is_signed(client: Client, clinician: User) -> None:
     row = create_order(low_level_status="completed", bucket="result-in")
     receive_result(row.pk, ("Sodium", "4.1", "normal"))
-    assert "Our turn." in turn_text(client, row) and turn_in_list_text(client).startswith("Us")
+    assert "Our turn." in turn_text(client, row) and turn_in_list_text(client).startswith("Clinic")
     sign(row.pk, 1, clinician)
     assert turn_in_list_text(client) == "Signed"
     words = turn_text(client, row)
@@ -208,7 +208,7 @@ def test_clinic_has_the_turn_until_result_is_signed(client: Client, clinician: U
     assert "Signed by " in get_page(client, row).content.decode()
     receive_result(row.pk, ("Sodium", "5.6", "abnormal"))
     assert "Our turn." in turn_text(client, row), "a corrected result waits for review again"
-    assert turn_in_list_text(client).startswith("Us")
+    assert turn_in_list_text(client).startswith("Clinic")
 
 
 def test_viewer_sees_only_that_exception_was_handled(client: Client) -> None:

@@ -112,11 +112,11 @@ def test_sort_by_name_puts_no_name_into_addresses(clinician: Client, results: No
 
 def test_decision_is_shown_once(clinician: Client, results: None) -> None:
     page = clinician.get(ADDRESS, {"show": "decided"}).content.decode()
-    assert page.count("Rejected") == 1 and "Given to an order" in page
+    assert page.count("Rejected") == 1 and "Matched to an order" in page
     columns = {"column": ["person", "why", "decided"], "keep": "1", "here": ""}
     clinician.post("/unmatched/columns/", columns)
     page = clinician.get(ADDRESS, {"show": "decided"}).content.decode()
-    assert page.count("Rejected") == 1 and "Given to an order" in page
+    assert page.count("Rejected") == 1 and "Matched to an order" in page
 
 
 def test_front_desk_has_no_result_in_list_filter_or_download(client: Client, results: None) -> None:

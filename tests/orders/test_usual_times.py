@@ -408,9 +408,9 @@ def test_next_actor_needs_no_query(django_assert_num_queries: object) -> None:
         }
     assert "Patient · 9 d" in rows["late"] and "3 d over" in rows["late"]
     assert 'title="Usual up to 6 d"' in rows["late"]
-    assert "Us · 9 d" in rows["for us"] and "over</span>" not in rows["for us"]
+    assert "Clinic · 9 d" in rows["for us"] and "over</span>" not in rows["for us"]
     assert "Lab · 5 h" in rows["to come"] and "over" not in rows["to come"].replace("overdue", "")
-    assert "Us · 0 min" in rows["never"] and "over</span>" not in rows["never"]
+    assert "Clinic · 0 min" in rows["never"] and "over</span>" not in rows["never"]
     assert "not given" in rows["closed"]
     assert "Patient · 0 min" in rows["sent back"], "the requisition came after the kit"
     assert "Nobody knows" in rows["unknown"] and "Nobody knows" in rows["no event"]

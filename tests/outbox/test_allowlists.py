@@ -259,7 +259,7 @@ def test_second_change_of_an_account_is_refused(
     assert save_teams(harness.client("lab admin"), account, wanted_teams).status_code == 302
     response = save_teams(harness.client("administrator"), account, wanted_teams)
     assert response.status_code == 422
-    assert "asked for something about this already" in response.content.decode()
+    assert "already sent a request about this" in response.content.decode()
     assert CommandRecord.objects.count() == 1
 
 

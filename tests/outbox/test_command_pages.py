@@ -175,7 +175,7 @@ def test_undecided_command_is_resolved_once(nurse: User, decision: str, state: s
         reverse("commands:decide", args=[row.pk]), {**values, "decision": "again"}, follow=True
     )
     row.refresh_from_db()
-    assert row.state == state and "Someone was faster" in late_response.content.decode()
+    assert row.state == state and "has changed in the meantime" in late_response.content.decode()
 
 
 def test_resolve_refuses_a_record_that_was_not_found(nurse: User) -> None:

@@ -215,7 +215,7 @@ def test_second_request_for_a_link_is_refused(harness: OutboxHarness, patient: U
     request_link(harness, harness.client("front desk"), patient)
     response = harness.submit_form(harness.client("clinician"), form_address(patient))
     assert response.status_code == 422
-    assert "asked for something about this already" in response.content.decode()
+    assert "already sent a request about this" in response.content.decode()
 
 
 def test_lost_answer_creates_another_link_in_time(harness: OutboxHarness, patient: UUID) -> None:

@@ -63,7 +63,7 @@ def test_unreadable_command_of_old_release_is_refused(worker_setup: WorkerSetup)
         make_due(old_row)
         worker_setup.harness.deliver()
     old_row.refresh_from_db()
-    assert old_row.state == State.REFUSED and "nothing happened" in old_row.refusal
+    assert old_row.state == State.REFUSED and "Nothing happened" in old_row.refusal
     assert attempt_history(old_row) == ", ".join(["prepare fault"] * 5)
 
 

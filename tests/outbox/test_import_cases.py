@@ -56,7 +56,7 @@ def test_case_b01_headers_in_words_set_payer_and_method(
     assert row.order_request.billing_type == "commercial_insurance"
     assert row.order_request.method == "at_home_phlebotomy"
     shown_choices = {choice.label: (choice.text, choice.is_default) for choice in row.choices}
-    assert shown_choices["Billing"] == ("Billed to insurance", False)
+    assert shown_choices["Billing"] == ("Insurance", False)
     assert shown_choices["Collection"][1] is False
     text = page.content.decode()
     for label, (words, _) in shown_choices.items():
@@ -70,7 +70,7 @@ def test_check_table_marks_default_values(harness: OutboxHarness, case_records: 
     (row,) = rows_of(page)
     assert row.is_importable, row.faults
     assert all(choice.is_default for choice in row.choices)
-    assert row.choices[0].text == "Billed to the clinic"
+    assert row.choices[0].text == "Clinic bill"
     assert page.content.decode().count("(default)") == len(row.choices)
 
 

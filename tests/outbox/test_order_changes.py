@@ -63,7 +63,7 @@ def test_used_form_with_other_values_is_refused(harness: OutboxHarness, order: O
     assert client.post(address, {**values, "reason": "one"}).status_code == 302
     response = client.post(address, {**values, "reason": "another"})
     page = response.content.decode()
-    assert response.status_code == 422 and "sent already, with other contents" in page
+    assert response.status_code == 422 and "already sent with different entries" in page
     assert 'value="another"' in page and form_id not in page
     assert CommandRecord.objects.count() == 1
 
@@ -76,7 +76,7 @@ def test_second_cancellation_names_the_first(harness: OutboxHarness, order: Orde
     )
     assert response.status_code == 422
     page = response.content.decode()
-    assert "asked for something about this already" in page and 'value="duplicate"' in page
+    assert "already sent a request about this" in page and 'value="duplicate"' in page
     assert CommandRecord.objects.count() == 1
 
 

@@ -397,7 +397,7 @@ def test_same_person_is_not_registered_twice_at_once(harness: OutboxHarness) -> 
     assert submit_registration(harness, last_name=name).status_code == 302
     response = submit_registration(harness, client_of_role("clinician"), last_name=name)
     assert response.status_code == 422
-    assert "asked for something about this already" in page_text(response)
+    assert "already sent a request about this" in page_text(response)
     harness.deliver()
     assert Demographics.objects.filter(last_name=name).count() == 1
 

@@ -115,7 +115,7 @@ def test_same_order_by_two_users_at_once_is_one(
     address = reverse("orders:new-review", args=[person.pk])
     response = second.post(address, review_values(review))
     assert response.status_code == 422
-    assert "asked for something about this already" in response.content.decode()
+    assert "already sent a request about this" in response.content.decode()
     assert CommandRecord.objects.count() == 1
 
 

@@ -230,7 +230,7 @@ def test_second_click_after_registration_leads_to_patient(harness: OutboxHarness
 
     response: Any = client.post(REGISTER, {**values, "first_line": "9 Other Street"})
     page, form = page_text(response), response.context["form"]
-    assert response.status_code == 422 and "This form has been sent already" in page
+    assert response.status_code == 422 and "This form was already sent" in page
     assert first.headers["Location"] in page and 'value="9 Other Street"' in page
     assert "Another patient has this reference" not in page
     assert form["form_id"].value() not in ("", form_id)

@@ -90,7 +90,7 @@ def test_page_shows_both_sides_and_differences(harness: OutboxHarness) -> None:
     item = mirrored_unmatched_result(harness.sandbox, "match_sample_id_mismatch_demo")
     response = harness.client("clinician").get(detail_address(item))
     page = response.content.decode()
-    assert "Right sample, another person" in page and "Person differs" in page
+    assert "Sample matches, person does not" in page and "Different person" in page
     (side,) = response.context["sides"]
     assert side.name.differs and not side.dob.differs and not side.gender.differs
     assert f'<strong class="differs">{side.name.value}</strong>' in page
@@ -362,7 +362,7 @@ def test_second_resolution_of_a_result_is_refused(harness: OutboxHarness) -> Non
     )
     assert response.status_code == 422 and CommandRecord.objects.count() == 1
     page = response.content.decode()
-    assert "asked for something about this already" in page and "mine" in page
+    assert "already sent a request about this" in page and "mine" in page
 
 
 def test_result_resolved_elsewhere_leaves_the_list(harness: OutboxHarness) -> None:

@@ -243,7 +243,7 @@ def test_second_move_names_the_first_user(harness: OutboxHarness) -> None:
     response = second_client.post(address, values)
     assert response.status_code == 422
     page = response.content.decode()
-    assert "front-desk asked for something about this already" in page
+    assert "front-desk already sent a request about this" in page
     assert "Move the visit" in page and "the blue door" in page
     harness.deliver()
     # Like the command of a later step, which waits without a lock.

@@ -71,7 +71,7 @@ def test_page_shows_patient_with_all_sections(client: Client, maria: None) -> No
                   "maria@example.invalid", "1 Sample Street", "Asian", "never_heard_of",
                   "Pat Proxy-Sample", "Local time", "MST", "Madeup Mutual", "M-NOW", "Spouse",
                   "Added", "Band One", "Not working", "1 pull failed or retrying",
-                  "Permission lapsed – connect again", "ring-two",
+                  "Permission expired – reconnect", "ring-two",
                   "Account time zone", "All days",
                   "Unassigned", "No notes and no calls yet", "Change log"):  # fmt: skip
         assert words in page, words

@@ -222,7 +222,7 @@ def test_payors_are_searched_by_name_alias_and_code(
     assert "Nothing found for “zzzz”" in search_payors("zzzz")
     assert search_payors("m").strip() == search_payors("mu").strip() == ""
     assert "takes the plan of the patient's state: AZ" in search_payors("senior", state="AZ")
-    assert "Ours" in search_payors("Local Plan")
+    assert "Custom" in search_payors("Local Plan")
     page = search_payors("shield", payor="MUPLAN1 Made-up Mutual")
     assert 'value="MUPLAN1 Made-up Mutual" checked' in page and "Sample Shield" in page
     service_client.service.cache_clear()

@@ -309,8 +309,8 @@ def test_devices_tab_shows_sources_and_support_text(client: Client, clinician: U
     HistoricalPull(user_id=PATIENT_ID, provider="ring-two", resource="steps", status="not_pulled",
                    **envelope()).save()  # fmt: skip
     text = page(client, "devices/")
-    for words in ("Connected since", "none yet", "Permission lapsed – connect again", "Retrying",
-                  "The provider does not answer", "ring-two", "Not pulled", "Disconnect…",
+    for words in ("Connected since", "none yet", "Permission expired – reconnect", "Retrying",
+                  "The provider is not responding", "ring-two", "Not pulled", "Disconnect…",
                   'data-copy="trace-17"', "Copy for support"):  # fmt: skip
         assert words in text, words
     support = dict(client.get(OVERVIEW + "devices/").context["sources"])

@@ -71,7 +71,7 @@ def test_pulls_page_shows_failing_pulls(client: Client, pulls_of_six_patients: N
     page = client.get(ADDRESS).content.decode()
     for text in (
         "Failed after several retries",
-        "The provider does not answer",
+        "The provider is not responding",
         "No reason given",
         "Ada2 Testperson",
         "trace-2",

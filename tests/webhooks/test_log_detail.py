@@ -44,7 +44,7 @@ def test_it_works(client: Client) -> None:
     page = get(client, row)
     for words in (
         "Order changed",
-        "The mirror was brought up to what it says.",
+        "Our copy was updated.",
         "comes from this event",
         "Compared with the event before it",
         "Canary-before",

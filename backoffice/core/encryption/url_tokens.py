@@ -19,6 +19,7 @@ from typing import Final
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.utils.translation import gettext
 
 from backoffice.core.encryption import cipher
 
@@ -129,8 +130,10 @@ def _decrypted_value(personal: PersonalParameters, name: str, value: str) -> str
     text = personal.decrypt(name, value)
     if text is None:
         raise BadRequest(
-            "The words in this address cannot be read: part of it is missing or was changed, your "
-            "role does not show the names in it, or the key that sealed them is gone. Open the "
-            "list and type them again."
+            gettext(
+                "The search words in this link cannot be read: the link is incomplete, was "
+                "changed, is too old, or your role does not show names. Open the list and type "
+                "them again."
+            )
         )
     return text

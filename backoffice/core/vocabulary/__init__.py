@@ -13,7 +13,9 @@ than the status.
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
+
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.core.vocabulary import decisions, interpretations
 from backoffice.core.vocabulary.data import ALIASES, LISTS, VOCABULARIES
@@ -36,10 +38,10 @@ from backoffice.core.vocabulary.terms import COURIER, LAB, PATIENT, SERVICE, US,
 
 _REQUISITION: Final = frozenset({"requisition_created", "requisition_bypassed"})
 _READY: Final[dict[str, str]] = {
-    "testkit": "Paperwork ready",
-    "walk_in_test": "Ready to walk in",
-    "at_home_phlebotomy": "Ready to book",
-    "on_site_collection": "Ready to collect",
+    "testkit": gettext_noop("Paperwork ready"),
+    "walk_in_test": gettext_noop("Ready to walk in"),
+    "at_home_phlebotomy": gettext_noop("Ready to book"),
+    "on_site_collection": gettext_noop("Ready to collect"),
 }
 _READY_TURN: Final[dict[str, str]] = {
     "walk_in_test": PATIENT,
@@ -74,7 +76,7 @@ def term(vocabulary: str, value: str | None) -> Term:
     item = terms.get(value) or terms.get(canonical(vocabulary, value))
     item = item or decisions.term(vocabulary, value)
     if item is None and vocabulary in interpretations.VOCABULARIES:
-        label = f"{terms['unknown'].label}: {value}"
+        label = gettext("Not interpreted: %(value)s") % {"value": value}
         return Term(value, label, UNKNOWN, GLYPHS[UNKNOWN])
     return item or Term(value, value, UNKNOWN, GLYPHS[UNKNOWN])
 
@@ -143,11 +145,11 @@ def order_term(
     )
 
 
-def choices(vocabulary: str) -> list[tuple[str, str]]:
-    """Return (value, label) pairs for a filter; forms must still accept any other value."""
+def choices(vocabulary: str) -> list[tuple[str, Any]]:
+    """Return (value, label) pairs for a filter, translated; forms must accept any other value."""
     terms = VOCABULARIES[vocabulary]
     decided = [item for item in decisions.terms_of(vocabulary) if item.value not in terms]
-    return [(item.value, item.label) for item in (*terms.values(), *decided)]
+    return [(item.value, gettext_lazy(item.label)) for item in (*terms.values(), *decided)]
 
 
 __all__ = [

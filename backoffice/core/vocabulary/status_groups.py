@@ -6,6 +6,8 @@
 
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 PREPARING: Final = "preparing"
 WITH_PATIENT: Final = "with-patient"
 ON_THE_WAY: Final = "on-the-way"
@@ -19,14 +21,14 @@ ABNORMAL: Final = "abnormal"
 PLAIN: Final = "plain"
 
 BUCKETS: Final[dict[str, str]] = {
-    NEEDS_ACTION: "Needs action",
-    PREPARING: "Preparing",
-    WITH_PATIENT: "With patient",
-    ON_THE_WAY: "On the way",
-    AT_LAB: "At the lab",
-    RESULT_IN: "Result in",
-    CLOSED: "Closed",
-    UNKNOWN: "Unrecognized",
+    NEEDS_ACTION: gettext_noop("Needs action"),
+    PREPARING: gettext_noop("Preparing"),
+    WITH_PATIENT: gettext_noop("With patient"),
+    ON_THE_WAY: gettext_noop("On the way"),
+    AT_LAB: gettext_noop("At the lab"),
+    RESULT_IN: gettext_noop("Result in"),
+    CLOSED: gettext_noop("Closed"),
+    UNKNOWN: gettext_noop("Unrecognized"),
 }
 """Working buckets of an order, in the order in which pages list them."""
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core.vocabulary.status_groups import (
     AT_LAB,
     GLYPHS,
@@ -20,7 +22,8 @@ from backoffice.core.vocabulary.status_groups import (
 class Term:
     """One value of an enumeration as staff see it.
 
-    `turn` is the party that acts next. `note` is a one-sentence explanation. An order that stays in
+    `label` and `note` are English: whoever shows them translates them. `turn` is the party that
+    acts next. `note` is a one-sentence explanation. An order that stays in
     this state longer than `quiet_after` has "gone quiet" (None: never).
     """
 
@@ -34,8 +37,8 @@ class Term:
 
     @property
     def actor_label(self) -> str:
-        """Who acts next, for lists: `Patient`, `Lab` or `Us`; empty if nobody does."""
-        return self.turn.removeprefix("the ").capitalize()
+        """Who acts next, for lists: `Patient`, `Lab` or `Clinic`; empty if nobody does."""
+        return gettext(ACTORS[self.turn]) if self.turn else ""
 
 
 def build_terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[str, Term]:
@@ -63,6 +66,15 @@ PATIENT: Final = "the patient"
 COURIER: Final = "the courier"
 LAB: Final = "the lab"
 US: Final = "us"
+
+ACTORS: Final[dict[str, str]] = {
+    US: gettext_noop("Clinic"),
+    SERVICE: gettext_noop("Lab service"),
+    PATIENT: gettext_noop("Patient"),
+    COURIER: gettext_noop("Courier"),
+    LAB: gettext_noop("Lab"),
+}
+"""Labels of the parties, for lists."""
 
 TURNS: Final[dict[str, str]] = {
     NEEDS_ACTION: US,

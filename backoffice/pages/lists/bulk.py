@@ -24,6 +24,7 @@ from django.db.models import F, Field, Q, QuerySet, UUIDField, Value
 from django.db.models.functions import Cast, Now
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may, staff_user
 from backoffice.accounts.models import User
@@ -42,8 +43,8 @@ SECONDS: Final = 8.0
 LONGEST: Final = 50
 LEASE: Final = timedelta(seconds=60)
 RUN_LIFETIME: Final = timedelta(days=30)
-FAULT: Final = "A fault of the back office; it was written to the log."
-NOT_ALLOWED: Final = "Who asked for this may not do it any more."
+FAULT: Final = gettext_noop("An error in the back office. It was logged.")
+NOT_ALLOWED: Final = gettext_noop("The person who started this no longer has permission.")
 
 State = BulkRun.State
 
@@ -116,14 +117,15 @@ class BulkAction:
     @property
     def button_label(self) -> str:
         """The text of the button that starts the run."""
-        return self.label.removesuffix("…")
+        return gettext(self.label).removesuffix("…")
 
     @property
     def heading(self) -> str:
-        return self.title({})
+        return self.button_label
 
     def title(self, given: Mapping[str, Any]) -> str:
-        return self.button_label
+        """Return the title to store with a run, in English."""
+        return self.label.removesuffix("…")
 
     def parameters(self, form: CommandForm) -> dict[str, Any]:
         """Return the values of the form that a worker needs, as JSON."""

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may, staff_user
 from backoffice.core.encryption.url_tokens import encrypted_query
@@ -20,7 +21,11 @@ from backoffice.pages.models import BulkRun, ListChoice, SavedView
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page
 
-DENSITIES: Final = {"compact": "Compact", "default": "Default", "touch": "Large, for touch"}
+DENSITIES: Final = {
+    "compact": gettext_noop("Compact"),
+    "default": gettext_noop("Normal"),
+    "touch": gettext_noop("Tall, for touch"),
+}
 OWN: Final = "own"
 """Value of the parameter `columns`: use the user's own columns, not those of the view."""
 NO_VIEW: Final = "all"
@@ -133,18 +138,24 @@ class ListContext:
         screen._tabs(query)
         if view is not None and (unknown := saving.unknown_filters(view, form)):
             screen.notices.append(
-                f"The view “{view.name}” asks for something this list no longer knows"
-                f" ({', '.join(unknown)}). It is left out, so more is shown than was meant."
+                gettext(
+                    "The view “%(view)s” uses filters that this list no longer has: %(names)s. "
+                    "They are ignored, so more rows may be shown than intended."
+                )
+                % {"view": view.name, "names": ", ".join(unknown)}
             )
         if unread := _unread(parameters, form):
             screen.notices.append(
-                f"This list has no filter called {unread}: it is left out, so more may be shown"
-                " than was meant."
+                gettext(
+                    "This list has no filter called %(names)s. It is ignored, so more rows may be "
+                    "shown than intended."
+                )
+                % {"names": unread}
             )
         view_key = parameters.get("view", "")
         if view_key not in ("", NO_VIEW) and view is None:
             screen.notices.append(
-                "The view of this address is gone, or your role may not use its filters."
+                gettext("This view was deleted, or your role cannot use its filters.")
             )
         return screen
 
@@ -158,7 +169,7 @@ class ListContext:
         for preset in presets:
             current = self.view is None and filters == dict(preset.query)
             url = f"?{urlencode(dict(preset.query), doseq=True)}"
-            self.tabs.append(ViewTab(preset.label, url, current, count=named[preset.key]))
+            self.tabs.append(ViewTab(gettext(preset.label), url, current, count=named[preset.key]))
         for view in self.views:
             self.tabs.append(
                 ViewTab(
@@ -172,7 +183,7 @@ class ListContext:
 
     @property
     def densities(self) -> tuple[tuple[str, str], ...]:
-        return tuple(DENSITIES.items())
+        return tuple((key, gettext(label)) for key, label in DENSITIES.items())
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -180,7 +191,7 @@ class ListContext:
 
     @property
     def noun(self) -> str:
-        return self.list_page.nouns[1]
+        return self.list_page.noun()
 
     @property
     def zone(self) -> str:
@@ -248,7 +259,7 @@ class ListContext:
             "next_at": last + 1,
             "previous_at": max(first - self.size, 1),
             "total": total,
-            "noun": self.list_page.nouns[total is None or total.value != 1],
+            "noun": self.list_page.noun(2 if total is None else total.value),
         }
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.http import QueryDict
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from backoffice.accounts.access import may
 from backoffice.core.encryption.url_tokens import PersonalParameters
@@ -21,6 +22,7 @@ from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
 
 if TYPE_CHECKING:
     from backoffice.pages.lists.bulk import BulkAction
+    from backoffice.pages.models import BulkRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class ListPage:
     template: ClassVar[str] = "lists/page.html"
     """The template of its page, which extends `lists/page.html`."""
     nouns: ClassVar[tuple[str, str]]
+    """What one row and several rows are called, in English, as all of these texts."""
     needs: ClassVar[tuple[str, ...]]
     """Permissions that a user needs to see the list."""
     needs_recent_authentication: ClassVar[bool] = False
@@ -200,11 +203,20 @@ class ListPage:
         return self.row_label(row, user), address
 
     def _key_label(self, key: object) -> str:
-        return f"{self.subject.capitalize()} {str(key)[:8]}"
+        return f"{gettext(self.subject.capitalize())} {str(key)[:8]}"
 
     def url(self, route: str = "list", *args: Any) -> str:
         name = f"{self.name}:{route}"
         return reverse(name, args=args) if args else page_url(name)
+
+    def noun(self, count: int = 2) -> str:
+        """Return what so many rows are called, translated."""
+        return gettext(self.nouns[count != 1])
+
+    def run_title(self, run: BulkRun) -> str:
+        """Return the title of a bulk run of this list, translated."""
+        action = next((one for one in self.bulk_actions if one.name == run.verb), None)
+        return action.heading if action is not None else gettext(run.title)
 
     def columns_for(self, user: Any) -> list[Column]:
         """Return the columns that this user may see."""

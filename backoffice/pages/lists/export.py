@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.utils import timezone
+from django.utils.translation import get_language, gettext
+from django.utils.translation import override as override_language
 
 from backoffice.audit.recording import record_entry
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
@@ -111,12 +113,17 @@ def _lines(
     out = _Line()
     writer = csv.writer(out)
     writer.writerow(
-        [f"{cell.header} ({zone.key})" if cell.is_timestamp else cell.header for cell in cells]
+        [
+            f"{gettext(cell.header)} ({zone.key})" if cell.is_timestamp else gettext(cell.header)
+            for cell in cells
+        ]
     )
+    language = get_language()
     place: PagePosition = {"after": None, "before": None}
     while True:
-        # This runs while the response is sent. The time zone of the request is no longer active.
-        with timezone.override(zone):
+        # This runs while the response is sent. The time zone and the language of the request are no
+        # longer active.
+        with timezone.override(zone), override_language(language):
             page = list_page.page(rows, filters, PAGE, place)
             complete_rows = list_page.with_related(page.rows, request.user)
             record_entry(
@@ -140,7 +147,7 @@ def _cell(value: object, zone: ZoneInfo) -> str:
     if value is None:
         return ""
     if value is True or value is False:
-        return "yes" if value else "no"
+        return gettext("yes") if value else gettext("no")
     if isinstance(value, datetime):
         return value.astimezone(zone).isoformat(timespec="seconds")
     if isinstance(value, date):

@@ -11,16 +11,17 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.core import vocabulary
 
 DAYS: Final = {
-    "today": "today",
-    "yesterday": "yesterday",
-    "this_week": "this week",
-    "last_7": "last 7 days",
-    "this_month": "this month",
-    "last_30": "last 30 days",
+    "today": gettext_lazy("today"),
+    "yesterday": gettext_lazy("yesterday"),
+    "this_week": gettext_lazy("this week"),
+    "last_7": gettext_lazy("last 7 days"),
+    "this_month": gettext_lazy("this month"),
+    "last_30": gettext_lazy("last 30 days"),
 }
 """Periods relative to today, so that a saved view of "this week" stays correct."""
 
@@ -34,7 +35,9 @@ def check_day_order(form: forms.Form, first: str, last: str) -> None:
     """Add an error to the last day if it is before the first day."""
     begins, ends = form.cleaned_data.get(first), form.cleaned_data.get(last)
     if begins and ends and begins > ends:
-        form.add_error(last, ValidationError("This is before the first day.", code=REVERSED_RANGE))
+        form.add_error(
+            last, ValidationError(gettext("This is before the first day."), code=REVERSED_RANGE)
+        )
 
 
 def response_status(form: forms.Form) -> int:
@@ -87,7 +90,7 @@ class TimestampField(forms.CharField):
         except ValueError:
             moment = None
         if moment is None:
-            raise ValidationError("Type a date as YYYY-MM-DD.")
+            raise ValidationError(gettext("Enter a date as YYYY-MM-DD."))
         whole_day = self.end_of_day and not isinstance(moment, datetime)
         try:
             if not isinstance(moment, datetime):
@@ -97,12 +100,12 @@ class TimestampField(forms.CharField):
                 moment = timezone.make_aware(moment)
             return moment.astimezone(UTC) - timedelta(microseconds=whole_day)
         except OverflowError as error:
-            raise ValidationError("Type a date of this age.") from error
+            raise ValidationError(gettext("Enter a date with a valid year.")) from error
 
 
 class UuidField(forms.UUIDField):
     default_error_messages: ClassVar = {
-        "invalid": "Type the whole id: 36 letters, digits and dashes."
+        "invalid": gettext_lazy("Enter the whole ID: 36 letters, digits and dashes.")
     }
 
     def __init__(self, **kwargs: Any) -> None:
@@ -152,7 +155,9 @@ class DaysField(forms.ChoiceField):
 
     def __init__(self, short: str, **kwargs: Any) -> None:
         self.short = short
-        super().__init__(choices=[("", "Any day"), *DAYS.items()], **(_OPTIONAL | kwargs))
+        super().__init__(
+            choices=[("", gettext_lazy("Any day")), *DAYS.items()], **(_OPTIONAL | kwargs)
+        )
 
     def clean(self, value: Any) -> Any:
         key = super().clean(value)

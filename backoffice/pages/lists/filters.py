@@ -14,6 +14,7 @@ import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
+from django.utils.translation import gettext_lazy
 
 from backoffice.pages.lists.fields import (
     DaysField,
@@ -58,7 +59,7 @@ class TabFilter(django_filters.ChoiceFilter):
     def __init__(self, tabs: Mapping[str, str], field_name: str | None = None) -> None:
         super().__init__(
             field_name,
-            label="Tab",
+            label=gettext_lazy("Tab"),
             choices=[(key, label) for key, label in tabs.items() if key],
             widget=forms.HiddenInput,
             method=None if field_name else "filter_tab",

@@ -12,6 +12,7 @@ from django.forms import BoundField
 from django.forms.renderers import Jinja2
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.core.encryption.url_tokens import PersonalParameters, decrypted_query
@@ -24,7 +25,11 @@ SIZES: Final = (25, 50, 100)
 PLACE: Final = frozenset({"after", "before", "at"})
 """Parameters for the position of a page in the list."""
 SORTING: Final = ("order_key", "order_direction")
-_HIDDEN_VALUES: Final = {"patients.view": "who a patient is", "results.view": "results"}
+_HIDDEN_VALUES: Final = {
+    "patients.view": gettext_noop("Your role does not show patient identities."),
+    "results.view": gettext_noop("Your role does not show results."),
+}
+"""Messages about filters by values that a role hides, by the permission to see them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +111,23 @@ class FilterForm(forms.Form):
             for name, permission in self.NEEDS.items()
             if not may(user, permission)
         }
-        """Fields that this user may not use, each with the name of what their role hides."""
+        """Fields that this user may not use, each with the message that says so."""
 
     def clean_order_key(self) -> str:
         key: str = self.cleaned_data["order_key"]
         if key and key not in self.SORTS:
             raise forms.ValidationError(
-                "This list cannot be sorted by that.", code="invalid_choice"
+                gettext("This list cannot be sorted by that column."), code="invalid_choice"
             )
         return key
 
     def clean(self) -> None:
         """Reject filters and sorts by values that the role hides, and days in the wrong order."""
-        for name, what in self.hidden.items():
+        for name, message in self.hidden.items():
             if self.cleaned_data.get(name):
-                self.add_error(name, f"Your role does not show {what}.")
+                self.add_error(name, gettext(message))
         if self.cleaned_data.get("order_key") in self.PRIVATE_SORTS and not self.by_name:
-            self.add_error("order_key", "Your role does not show who a patient is.")
+            self.add_error("order_key", gettext(_HIDDEN_VALUES["patients.view"]))
         for first, last in self.DAY_RANGES:
             check_day_order(self, first, last)
         if self.TAB_FIELD and self.TAB_FIELD not in self.errors:
@@ -219,7 +224,7 @@ class FilterForm(forms.Form):
         zone = timezone.get_current_timezone_name() if one.shows_zone else ""
         values, has_errors = self._filter_values(one), not self.errors.keys().isdisjoint(names)
         return FilterMenu(
-            label=one.label,
+            label=gettext(one.label),
             form=self,
             names=names,
             always_shown=one.always_shown or bool(values) or has_errors,

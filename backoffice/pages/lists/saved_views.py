@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, Q, QuerySet
 from django.forms.renderers import Jinja2
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy
 from redis.exceptions import RedisError
 
 from backoffice.accounts.access import ROLES, SERVICE_ACCOUNT, may, roles_of
@@ -41,11 +42,13 @@ class ViewForm(forms.Form):
     default_renderer = Jinja2()
     """As that of the filters: each list page renders this form, too."""
 
-    name = forms.CharField(max_length=60, label="Name")
+    name = forms.CharField(max_length=60, label=gettext_lazy("Name"))
     shared = forms.BooleanField(
-        required=False, label="Share it with everybody whose role may use its filters"
+        required=False, label=gettext_lazy("Share with everyone whose role can use these filters")
     )
-    opens_for = forms.ChoiceField(required=False, label="The list opens with it")
+    opens_for = forms.ChoiceField(
+        required=False, label=gettext_lazy("Open the list with this view")
+    )
 
     def __init__(
         self,
@@ -64,27 +67,28 @@ class ViewForm(forms.Form):
         super().__init__(data, initial=initial, auto_id="view_%s")
         field = self.fields["opens_for"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "Never by itself")]
+        field.choices = [("", gettext("Only when chosen"))]
         if mine:
-            field.choices = [*field.choices, (SavedView.ME, "For me")]
+            field.choices = [*field.choices, (SavedView.ME, gettext("For me"))]
         elif opens_for == SavedView.ME:
-            field.choices = [*field.choices, (SavedView.ME, "For its owner")]
+            field.choices = [*field.choices, (SavedView.ME, gettext("For its owner"))]
         if shares:
             roles = [role for role in ROLES if role != SERVICE_ACCOUNT]
-            field.choices = [*field.choices, *((role, f"For each {role}") for role in roles)]
+            for_role = gettext("For everyone with the role %(role)s")
+            field.choices = [*field.choices, *((r, for_role % {"role": gettext(r)}) for r in roles)]
         else:
             del self.fields["shared"]
 
     def clean_name(self) -> str:
         name = " ".join(self.cleaned_data["name"].split())
         if not name:
-            raise forms.ValidationError("Give the view a name.")
+            raise forms.ValidationError(gettext("Enter a name for the view."))
         return name
 
     def clean(self) -> None:
         opens_for = self.cleaned_data.get("opens_for")
         if opens_for and opens_for != SavedView.ME and not self.cleaned_data.get("shared"):
-            self.add_error("shared", "A view that opens for a role must be shared.")
+            self.add_error("shared", gettext("A view that opens for a role must be shared."))
 
 
 def view_form(
@@ -163,7 +167,9 @@ def save(view: SavedView) -> str:
     if view.pk is None:
         mine = others.filter(owner=view.owner_id)
         if mine.count() >= MAX_VIEWS:
-            return f"You have {MAX_VIEWS} views of this list. Delete one first."
+            return gettext("You have %(count)d views of this list. Delete one first.") % {
+                "count": MAX_VIEWS
+            }
         view.position = (mine.aggregate(last=Max("position"))["last"] or 0) + 1
     view.changed_at = timezone.now()
     try:
@@ -176,7 +182,7 @@ def save(view: SavedView) -> str:
                 others.filter(opens_for=view.opens_for).exclude(pk=view.pk).update(opens_for="")
             view.save()
     except IntegrityError:
-        return "There is a view of this name already. Choose another name."
+        return gettext("A view with this name already exists. Choose another name.")
     return ""
 
 

@@ -47,7 +47,7 @@ document.addEventListener("click", async (event) => {
   if (copy) {
     try {
       await navigator.clipboard.writeText(copy.dataset.copy);
-      toast("Copied");
+      toast(gettext("Copied"));
     } catch {
       toast(copy.dataset.copy);
     }
@@ -131,6 +131,6 @@ document.addEventListener("htmx:responseError", (event) => {
   const { status } = event.detail.xhr;
   // The token of a form ends with its session: what is sent then is refused before it is asked who sends.
   if (status === 401 || status === 403) document.dispatchEvent(new Event("session-ended"));
-  if (status !== 401) toast("That did not work. Try again.");
+  if (status !== 401) toast(gettext("That did not work. Try again."));
 });
-document.addEventListener("htmx:sendError", () => toast("No connection. Try again."));
+document.addEventListener("htmx:sendError", () => toast(gettext("No connection. Try again.")));

@@ -22,7 +22,7 @@ async function open(link) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "btn quiet";
-  button.textContent = "Close";
+  button.textContent = gettext("Close");
   button.addEventListener("click", () => dialog.close());
   head.append(title, button);
   dialog.setAttribute("aria-labelledby", title.id);

@@ -124,13 +124,13 @@ document.addEventListener("keydown", (event) => {
 
 // The list of keys, made of what this page declares.
 
-const COMMON = [
-  ["/", "Search", "[data-find]"],
-  ["j  k", "Next row, row before", "[data-rows], .table tbody .lead a"],
-  ["Enter", "Open the row", "[data-rows], .table tbody .lead a"],
-  ["x", "Select the row", ".table tbody input[type=checkbox]"],
-  ["Esc", "Close, or back", null],
-  ["?", "This list", null],
+const common = () => [
+  ["/", gettext("Search"), "[data-find]"],
+  ["j  k", gettext("Next row, previous row"), "[data-rows], .table tbody .lead a"],
+  ["Enter", gettext("Open the row"), "[data-rows], .table tbody .lead a"],
+  ["x", gettext("Select the row"), ".table tbody input[type=checkbox]"],
+  ["Esc", gettext("Close or go back"), null],
+  ["?", gettext("Show this list"), null],
 ];
 
 const words = (one) => (one.dataset.keyWords ?? one.getAttribute("aria-label") ?? one.labels?.[0]?.textContent ?? one.textContent).trim().replace(/\s+/g, " ").slice(0, 60);
@@ -167,33 +167,34 @@ export function help() {
   const head = document.createElement("header");
   const title = document.createElement("h2");
   title.id = "keys-title";
-  title.textContent = "Keyboard shortcuts";
+  title.textContent = gettext("Keyboard shortcuts");
   const shut = document.createElement("button");
   shut.type = "button";
   shut.className = "btn quiet";
-  shut.textContent = "Close";
+  shut.textContent = gettext("Close");
   shut.addEventListener("click", () => box.close());
   head.append(title, shut);
   const ours = new Map();
   for (const one of document.querySelectorAll("[data-key]")) {
     if (shown(one) && !ours.has(one.dataset.key)) ours.set(one.dataset.key, words(one));
   }
-  const anywhere = COMMON.filter(([, , css]) => !css || document.querySelector(css));
+  const anywhere = common().filter(([, , css]) => !css || document.querySelector(css));
   const behind = (key, name) => [...document.querySelectorAll(`[data-${name}]`)].map((one) => [`${key}  ${one.dataset[name]}`, words(one.querySelector(".long") ?? one)]);
   const body = document.createElement("div");
   body.className = "body stack";
   if (off()) {
     const note = document.createElement("p");
-    note.textContent = "Shortcuts of one key are switched off in your preferences.";
+    note.textContent = gettext("Single-key shortcuts are turned off in your preferences.");
     body.append(note);
   }
-  body.append(section("On this page", [...ours]), section("Everywhere", anywhere), section("Go to", behind("g", "go")), section("New", behind("c", "make")));
+  body.append(section(gettext("On this page"), [...ours]), section(gettext("Everywhere"), anywhere), section(gettext("Go to"), behind("g", "go")), section(gettext("New"), behind("c", "make")));
   const note = document.createElement("p");
   note.className = "muted small";
   const way = document.createElement("a");
   way.href = "/preferences/";
-  way.textContent = "Preferences";
-  note.append("They can be switched off in ", way, ".");
+  way.textContent = gettext("Preferences");
+  const [before, after] = gettext("You can turn them off in %(link)s.").split("%(link)s");
+  note.append(before, way, after);
   body.append(note);
   box.append(head, body);
   box.addEventListener("close", () => {

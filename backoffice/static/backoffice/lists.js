@@ -17,7 +17,7 @@ function show() {
   if (!whole) everything.checked = false;
   form.toggleAttribute("data-on", ticked > 0);
   everything.closest(".all").toggleAttribute("data-on", whole);
-  const words = everything.checked ? everything.closest(".all").textContent.trim().replace(/^All (\S+).*/s, "$1") : String(ticked);
+  const words = everything.checked ? everything.dataset.everything : String(ticked);
   form.querySelector("[data-picked]").textContent = words;
   for (const box of document.querySelectorAll("[data-pick-all]")) {
     box.checked = whole;

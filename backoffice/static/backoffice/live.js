@@ -20,7 +20,7 @@ const resting = () =>
   document.hidden ||
   document.querySelector("dialog[open], details[data-pop][open], .bulk[data-on], [data-bulk][data-on]");
 
-function tell(words, button = "Show") {
+function tell(words, button = gettext("Show")) {
   const news = box();
   if (!news) return;
   news.hidden = !words;
@@ -33,8 +33,8 @@ function tell(words, button = "Show") {
 }
 
 function show() {
-  if (failed > 1) tell(`Not live at the moment: updated ${clock(asked)}`, "Try again");
-  else if (count) tell(count === 1 ? "1 update" : `${count.toLocaleString("en")} updates`);
+  if (failed > 1) tell(interpolate(gettext("Live updates paused. Last update: %s"), [clock(asked)]), gettext("Try again"));
+  else if (count) tell(interpolate(ngettext("%s update", "%s updates", count), [count.toLocaleString(document.documentElement.lang)]));
   else tell("");
 }
 
@@ -51,7 +51,7 @@ async function ask() {
       clearTimeout(timer);
       timer = -1;
       count = 0;
-      tell("You are signed out. What you see stays as it is.", "Sign in");
+      tell(gettext("You are signed out. This page no longer updates."), gettext("Sign in"));
       document.dispatchEvent(new Event("session-ended"));
       return;
     }
@@ -132,7 +132,7 @@ async function load() {
   }
   back(fresh);
   const said = document.getElementById("live");
-  if (said) said.textContent = "Updated";
+  if (said) said.textContent = gettext("Updated");
 }
 
 document.addEventListener("click", (event) => {

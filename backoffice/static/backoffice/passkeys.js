@@ -6,16 +6,16 @@ const form = document.querySelector("[data-passkey]");
 const trouble = document.querySelector("[data-passkey-trouble]");
 const DATA = { ids: { credential: "passkey-credential", data: "passkey-data" } };
 
-const WORDS = {
-  NotAllowedError: "The browser got no passkey: it was refused, or took too long. Try again.",
-  InvalidStateError: "This device has a passkey for this account already.",
-  SecurityError: "Passkeys do not work at this address: open the back office by its name, over HTTPS.",
-};
+const messages = () => ({
+  NotAllowedError: gettext("No passkey was used. It was declined or took too long. Try again."),
+  InvalidStateError: gettext("This device already has a passkey for this account."),
+  SecurityError: gettext("Passkeys do not work at this address. Open the back office by its name, over HTTPS."),
+});
 
 document.addEventListener("allauth.error", (event) => {
   event.preventDefault();
   trouble.hidden = false;
-  trouble.textContent = WORDS[event.detail.exception?.name] ?? "Passkeys do not work here. Use another way.";
+  trouble.textContent = messages()[event.detail.exception?.name] ?? gettext("Passkeys do not work here. Use another way to sign in.");
 });
 
 if (form && window.PublicKeyCredential) {

@@ -102,7 +102,7 @@ function tick() {
   const mark = SPOKEN.filter((one) => one >= seconds).at(-1);
   if (mark && mark !== spoken) {
     spoken = mark;
-    ending.querySelector("[data-spoken]").textContent = `${seconds} seconds left`;
+    ending.querySelector("[data-spoken]").textContent = interpolate(ngettext("%s second left", "%s seconds left", seconds), [seconds]);
   }
   if (!seconds) {
     clearInterval(ticking);
@@ -135,7 +135,7 @@ async function stay() {
   await check(0);
   const trouble = ending.querySelector("[data-trouble]");
   trouble.hidden = heard !== before;
-  trouble.textContent = "The server cannot be reached. Try again.";
+  trouble.textContent = gettext("The server cannot be reached. Try again.");
 }
 
 // What pages ask by themselves keeps nobody signed in.

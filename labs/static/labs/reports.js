@@ -57,21 +57,21 @@ function uploads(form) {
   }
 
   function problemOf({ file, kind }) {
-    if (!file.size) return "It is empty.";
-    if (!kind) return "It is not a PDF, JPEG or PNG.";
+    if (!file.size) return gettext("The file is empty.");
+    if (!kind) return gettext("The file is not a PDF, JPEG or PNG.");
     const name = file.name.toLowerCase();
-    if (!kind.endings.some((ending) => name.endsWith(ending))) return `It holds a ${kind.name}: give it a name that ends in ${kind.endings[0]}.`;
-    if (file.size > limit) return `It has ${size(file.size)}; at most ${form.dataset.limitWords} can be sent.`;
+    if (!kind.endings.some((ending) => name.endsWith(ending))) return interpolate(gettext("The file is a %(kind)s. Rename it to end in %(ending)s."), { kind: kind.name, ending: kind.endings[0] }, true);
+    if (file.size > limit) return interpolate(gettext("The file is %(size)s. The limit is %(limit)s."), { size: size(file.size), limit: form.dataset.limitWords }, true);
     return "";
   }
 
   function problems() {
     const said = [];
-    if (!chosen.length) said.push("Choose the report: a PDF, or pictures of its pages.");
-    if (chosen.length > most) said.push(`At most ${most} pictures make one report; these are ${chosen.length}.`);
-    if (chosen.length > 1 && chosen.some((one) => one.kind?.name === "PDF")) said.push("A PDF is sent by itself; only pictures are put together into one report.");
+    if (!chosen.length) said.push(gettext("Choose the report: a PDF or images of its pages."));
+    if (chosen.length > most) said.push(interpolate(gettext("A report can have at most %(most)s images. You chose %(count)s."), { most, count: chosen.length }, true));
+    if (chosen.length > 1 && chosen.some((one) => one.kind?.name === "PDF")) said.push(gettext("Send a PDF alone. Only images can be combined into one report."));
     const total = chosen.reduce((sum, one) => sum + one.file.size, 0);
-    if (total > limit) said.push(`Together they have ${size(total)}; at most ${form.dataset.limitWords} can be sent. Scan at a lower resolution, or send fewer pages.`);
+    if (total > limit) said.push(interpolate(gettext("The files are %(size)s together. The limit is %(limit)s. Scan at a lower resolution or send fewer pages."), { size: size(total), limit: form.dataset.limitWords }, true));
     for (const one of chosen) {
       const problem = problemOf(one);
       if (problem) said.push(`“${one.file.name}”: ${problem}`);
@@ -85,7 +85,7 @@ function uploads(form) {
     if (chosen.length && !focus) {
       const said = problems();
       said.length ? complain(said) : refused.replaceChildren();
-      live.textContent = `${chosen.length} chosen`;
+      live.textContent = interpolate(ngettext("%s file chosen", "%s files chosen", chosen.length), [chosen.length]);
     }
     if (focus) list.children[focus.place]?.querySelector(`[data-do="${focus.act}"]`)?.focus();
   }
@@ -93,16 +93,17 @@ function uploads(form) {
   function item(one, place) {
     const row = document.createElement("li");
     row.append(picture(one));
+    const kind = one.kind?.name ?? gettext("unknown file type");
     const about = document.createElement("span");
     about.className = "about";
-    about.append(text("strong", one.file.name), text("span", `${one.kind?.name ?? "unknown kind"}, ${size(one.file.size)}`, "size"));
+    about.append(text("strong", one.file.name), text("span", `${kind}, ${size(one.file.size)}`, "size"));
     const problem = problemOf(one);
     if (problem) about.append(text("span", problem, "error"));
     const acts = text("span", "", "acts");
     if (chosen.length > 1) {
-      acts.append(act("up", "↑", `Move ${one.file.name} up`, place, place === 0), act("down", "↓", `Move ${one.file.name} down`, place, place === chosen.length - 1));
+      acts.append(act("up", "↑", interpolate(gettext("Move %s up"), [one.file.name]), place, place === 0), act("down", "↓", interpolate(gettext("Move %s down"), [one.file.name]), place, place === chosen.length - 1));
     }
-    acts.append(act("remove", "×", `Remove ${one.file.name}`, place, false));
+    acts.append(act("remove", "×", interpolate(gettext("Remove %s"), [one.file.name]), place, false));
     row.append(about, acts);
     return row;
   }
@@ -171,12 +172,12 @@ function uploads(form) {
     request.upload.addEventListener("progress", (event) => {
       if (!event.lengthComputable) return;
       bar.value = event.loaded / event.total;
-      sent.textContent = event.loaded < event.total ? `${Math.round(100 * bar.value)} %` : "Being checked …";
+      sent.textContent = event.loaded < event.total ? `${Math.round(100 * bar.value)}%` : gettext("Checking…");
     });
     request.addEventListener("load", () => answered(request));
     request.addEventListener("error", () => {
       ended();
-      complain(["No connection to the back office. Your files are still chosen: try again."]).focus();
+      complain([gettext("No connection to the back office. Your files are still here. Try again.")]).focus();
     });
     under_way = true;
     sending.hidden = false;
@@ -199,7 +200,7 @@ function uploads(form) {
         location.assign(JSON.parse(request.responseText).to);
         return;
       } catch {
-        complain(["You are no longer signed in. Sign in again in another tab, come back, and send it again."]).focus();
+        complain([gettext("You are signed out. Sign in from another tab, come back here and send the report again.")]).focus();
         return;
       }
     }
@@ -210,7 +211,7 @@ function uploads(form) {
       refused.replaceChildren(document.importNode(banner, true));
       refused.firstElementChild.focus();
     } else {
-      complain([`The back office could not take it (${request.status}). Your files are still chosen: try again, or reload the page.`]).focus();
+      complain([interpolate(gettext("The upload failed (status %s). Your files are still here. Try again or reload the page."), [request.status])]).focus();
     }
   }
 }

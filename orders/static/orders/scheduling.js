@@ -10,7 +10,7 @@ const left = () => {
     const words = list.querySelector("[data-left]");
     if (!words) continue;
     const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-    words.textContent = seconds ? `Refreshes in ${clock}.` : "Refreshing …";
+    words.textContent = seconds ? interpolate(gettext("Refreshes in %s."), [clock]) : gettext("Refreshing…");
   }
 };
 left();
@@ -20,7 +20,7 @@ const count = (area) => {
   const shown = document.querySelector(`[data-counted="${area.id}"]`);
   if (!shown) return;
   const rest = Number(area.dataset.count) - [...area.value].length;
-  shown.textContent = `${rest.toLocaleString("en-US")} left.`;
+  shown.textContent = interpolate(ngettext("%s character left.", "%s characters left.", Math.abs(rest)), [rest.toLocaleString(document.documentElement.lang)]);
 };
 const countAll = () => document.querySelectorAll("[data-count]").forEach(count);
 countAll();
@@ -52,7 +52,8 @@ function nameTime() {
   for (const words of document.querySelectorAll("[data-chosen]")) {
     const slot = words.closest("form").querySelector(".slot:has(input:checked)");
     const day = slot?.closest(".slot-day")?.querySelector("h3").firstChild.textContent.trim();
-    const clock = slot?.querySelector("strong").textContent.replace(/^Chosen: /, "");
+    const face = slot?.querySelector("strong");
+    const clock = face?.dataset.time ?? face?.textContent.replace(/^Chosen: /, "");
     words.textContent = slot ? ` ${day ? `${day}, ` : ""}${clock}` : "";
   }
 }

@@ -68,7 +68,7 @@ if (box && list) {
     show(something() && document.activeElement === box);
     const count = options().length;
     const live = document.getElementById("live");
-    if (live && something()) live.textContent = count ? `${count} suggestions` : "Nothing matches";
+    if (live && something()) live.textContent = count ? interpolate(ngettext("%s suggestion", "%s suggestions", count), [count]) : gettext("No matches");
   });
   box.form.addEventListener("focusout", (event) => {
     if (!box.form.contains(event.relatedTarget)) show(false);

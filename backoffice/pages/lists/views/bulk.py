@@ -11,6 +11,7 @@ from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import Count as CountOf
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
 from backoffice.accounts.access import may, staff_user
@@ -34,7 +35,7 @@ from backoffice.pages.models import BulkRow, BulkRun
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 MAX_SHOWN: Final = 50
-GONE: Final = "None of these rows is there any more: nothing was done."
+GONE: Final = gettext_noop("These rows no longer exist. Nothing was done.")
 WAKE_TASK: Final = "backoffice.operations.tasks.run_bulk_actions"
 
 
@@ -44,16 +45,18 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     user = staff_user(request)
     back = request.POST.get("here", "").replace("\x00", "")[:4_000]
     if request.POST.get("verb") == "":
-        messages.warning(request, "Nothing was done: press the button of what is to be done.")
+        messages.warning(request, gettext("Nothing was done. Choose an action."))
         return redirect(f"{list_page.url()}?{back}")
     action = _action(list_page, request.POST.get("verb", ""), user)
     filters, rows = selected_rows(request, list_page)
     if filters is None:
-        messages.error(request, "These filters cannot be read any more: correct them first.")
+        messages.error(request, gettext("Some filters are invalid. Correct them first."))
         return redirect(f"{list_page.url()}?{back}")
     everything = bool(request.POST.get("everything"))
     if not everything and not selected_keys(request, list_page):
-        messages.error(request, f"Select the {list_page.nouns[1]} first.")
+        messages.error(
+            request, gettext("Select the %(nouns)s first.") % {"nouns": list_page.noun()}
+        )
         return redirect(f"{list_page.url()}?{back}")
     matches = MatchDigest.of(rows)
     total = matches.total
@@ -81,7 +84,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
                 form.add_error(None, _changed(request, list_page, total))
             else:
                 if run is None:
-                    messages.error(request, GONE)
+                    messages.error(request, gettext(GONE))
                     return redirect(f"{list_page.url()}?{back}")
                 enqueueing.wake_worker(WAKE_TASK, "staff")
                 return redirect(_back(list_page, run))
@@ -106,7 +109,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         "form": form,
         "total": total,
         "matches": matches,
-        "noun": list_page.nouns[total != 1],
+        "noun": list_page.noun(total),
         "too_many": total > action.max_rows,
         "most": action.max_rows,
         "here": back,
@@ -165,9 +168,9 @@ def run_progress(request: HttpRequest, key: UUID, *, list_page: ListPage) -> Htt
 def stop(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpResponse:
     run = _run(request, list_page, key)
     if stop_run(run):
-        messages.success(request, "Stopped. What was done so far stays done.")
+        messages.success(request, gettext("Stopped. Rows already done stay done."))
     else:
-        messages.error(request, "It had ended already.")
+        messages.error(request, gettext("It had already ended."))
     return redirect(list_page.url("run", key))
 
 
@@ -179,16 +182,16 @@ def repeat(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRespo
     action = _action(list_page, run.verb, user)
     left = _rows_of(run).exclude(state=BulkRow.State.DONE)
     if run.is_open:
-        messages.error(request, "It is still under way.")
+        messages.error(request, gettext("It is still in progress."))
         return redirect(list_page.url("run", key))
     rows = rows_with_keys(list_page.visible_rows(user), left)
     # The form of the first run was valid. The new run takes its values from that run.
     form = CommandForm(request.POST)
     if not form.is_valid():
-        raise BadRequest("This form is not one of ours.")
+        raise BadRequest(gettext("This form is not valid. Reload the page and try again."))
     new_run = start_run(request, list_page, action, rows, form, run.query, again=run)
     if new_run is None:
-        messages.error(request, GONE)
+        messages.error(request, gettext(GONE))
         return redirect(list_page.url("run", key))
     enqueueing.wake_worker(WAKE_TASK, "staff")
     return redirect(list_page.url("run", new_run.pk))
@@ -210,18 +213,20 @@ def _confirmed(request: HttpRequest) -> MatchDigest:
 
 def _changed(request: HttpRequest, list_page: ListPage, total: int) -> str:
     confirmed = _confirmed(request).total
-    noun = list_page.nouns[total != 1]
+    values = {"count": f"{total:,}", "noun": list_page.noun(total), "confirmed": f"{confirmed:,}"}
     if confirmed == total:
-        return f"Other {list_page.nouns[1]} match now than when you looked. Check the list again."
+        message = gettext("The filter now matches different %(nouns)s. Check the list again.")
+        return message % {"nouns": list_page.noun()}
     if confirmed < 0:
-        return f"The filter matches {total:,} {noun}. Confirm the number."
-    return f"The filter matches {total:,} {noun} now; it was {confirmed:,} when you looked."
+        return gettext("The filter matches %(count)s %(noun)s. Confirm the number.") % values
+    message = gettext("The filter now matches %(count)s %(noun)s. It was %(confirmed)s before.")
+    return message % values
 
 
 def _action(list_page: ListPage, name: str, user: Any) -> BulkAction:
     action = next((one for one in list_page.bulk_actions if one.name == name), None)
     if action is None:
-        raise BadRequest("There is nothing of this kind to do.")
+        raise BadRequest(gettext("There is no such action."))
     if not may(user, *action.needs):
         raise PermissionDenied
     return action
@@ -259,4 +264,5 @@ def _back(list_page: ListPage, run: BulkRun, with_run: bool = True) -> str:
 
 
 def _too_many(list_page: ListPage, action: BulkAction) -> str:
-    return f"At most {action.max_rows:,} {list_page.nouns[1]} at once: narrow the filter."
+    values = {"count": f"{action.max_rows:,}", "nouns": list_page.noun()}
+    return gettext("At most %(count)s %(nouns)s at a time. Narrow the filter.") % values

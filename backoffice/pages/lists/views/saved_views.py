@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.core.exceptions import BadRequest, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from backoffice.accounts.access import staff_user
@@ -40,7 +41,7 @@ def view_list(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         _set_fields(view, form)
         problem = saved.save(view)
         if not problem:
-            messages.success(request, f"Saved as “{view.name}”.")
+            messages.success(request, gettext("Saved as “%(name)s”.") % {"name": view.name})
             return redirect(url_of_view(list_page, view))
         form.add_error("name", problem)
     fields = [("query", urlencode(query, doseq=True)), ("density", density)]
@@ -53,7 +54,9 @@ def open_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpRes
     """Redirect to the list with the filters of a saved view in its URL."""
     view = saved.get_view(list_page, key, request.user)
     if view is None:
-        messages.warning(request, "That view is gone, or your role may not use its filters.")
+        messages.warning(
+            request, gettext("This view was deleted, or your role cannot use its filters.")
+        )
         return redirect(list_page.url())
     return redirect(url_of_view(list_page, view))
 
@@ -66,18 +69,20 @@ def change_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpR
     if view is None:
         raise Http404
     if not saved.may_change(view, user):
-        messages.error(request, "Only its owner, or who may share views, can change it.")
+        messages.error(
+            request, gettext("Only its owner or someone who can share views can change it.")
+        )
         return redirect(list_page.url("views"))
     action = request.POST.get("do", "")
     if action == "delete":
         view.delete()
-        messages.success(request, f"“{view.name}” is deleted.")
+        messages.success(request, gettext("“%(name)s” deleted.") % {"name": view.name})
     elif action in ("up", "down"):
         saved.move(list_page, view, user, action == "up")
     elif action == "update":
         view.query, view.columns, view.density = _posted(request, list_page)
         saved.save(view)
-        messages.success(request, f"“{view.name}” now shows this.")
+        messages.success(request, gettext("“%(name)s” updated.") % {"name": view.name})
         return redirect(url_of_view(list_page, view))
     elif action == "change":
         form = saved.view_form(user, request.POST, view=view)
@@ -86,12 +91,12 @@ def change_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpR
             _set_fields(view, form)
             problem = saved.save(view)
             if not problem:
-                messages.success(request, f"“{view.name}” is changed.")
+                messages.success(request, gettext("“%(name)s” saved.") % {"name": view.name})
                 return redirect(list_page.url("views"))
             form.add_error("name", problem)
         return _views_page(request, list_page, 422, changed=(key, form))
     else:
-        raise BadRequest("There is nothing of this kind to do with a view.")
+        raise BadRequest("There is no such action for a view.")
     return redirect(list_page.url("views"))
 
 
@@ -154,7 +159,7 @@ def export(request: HttpRequest, *, list_page: ListPage) -> HttpResponseBase:
     user = staff_user(request)
     filters, rows = selected_rows(request, list_page)
     if filters is None:
-        messages.error(request, "These filters cannot be read any more: correct them first.")
+        messages.error(request, gettext("Some filters are invalid. Correct them first."))
         return redirect(f"{list_page.url()}?{_posted_query(request).urlencode()}")
     chosen_columns = _columns(request, list_page)
     known = {column.key: column for column in list_page.columns_for(user)}
@@ -184,7 +189,7 @@ def selected_keys(request: HttpRequest, list_page: ListPage) -> list[Any]:
     try:
         return [field.clean(key, None) for key in request.POST.getlist("key")[:200]]
     except ValidationError as error:
-        raise BadRequest("That is no row of this list.") from error
+        raise BadRequest(gettext("A selected row is not in this list.")) from error
 
 
 def _views_page(
@@ -254,5 +259,5 @@ def _text(request: HttpRequest, name: str) -> str:
     text = request.POST.get(name, "").replace("\x00", "")
     if len(text) > LONG:
         # Without its end, it would select more rows than the page showed.
-        raise BadRequest("These filters are too long.")
+        raise BadRequest(gettext("The filters are too long."))
     return text
