@@ -204,7 +204,7 @@ def test_form_errors_are_summarized_and_linked_to_fields(page: Browser, office: 
     fill(page, ("first_name", "Zoe-"), ("last_name", "-Sample"), ("dob", child))
     tab_to(page, "gender")
     page.wait_for_text(
-        "Begin with a letter or a digit."
+        "Start with a letter or a number."
     )  # on leaving the field, before the form is sent
     page.wait_for_text("Medical proxy")
     assert "Guarantor" not in page.text()
@@ -218,7 +218,7 @@ def test_form_errors_are_summarized_and_linked_to_fields(page: Browser, office: 
     assert page.run(f"{field}.value") == "-Sample"
     assert page.run(f"{field}.getAttribute('aria-invalid')") == "true"
     described = page.run(f"{field}.getAttribute('aria-describedby')")
-    assert page.text(f"#{described}") == "Begin with a letter or a digit."
+    assert page.text(f"#{described}") == "Start with a letter or a number."
     save_screenshot(page, "faults")
 
 

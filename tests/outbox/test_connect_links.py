@@ -108,13 +108,13 @@ def test_link_leads_to_the_chosen_provider(harness: OutboxHarness, patient: UUID
     assert harness.submit_form(client, form_address(patient), provider=slug).status_code == 302
     harness.deliver()
     row = harness.newest_command()
-    assert (row.state, row.title) == (State.DONE, f"Make a link to connect {slug.capitalize()}")
+    assert (row.state, row.title) == (State.DONE, f"Create a link to connect {slug.capitalize()}")
     assert show_link(client, patient).endswith(f"&provider={slug}")
 
 
 def test_link_without_choice_names_no_provider(harness: OutboxHarness, patient: UUID) -> None:
     client = harness.client("front desk")
-    assert deliver_link(harness, client, patient).title == "Make a link to connect a device"
+    assert deliver_link(harness, client, patient).title == "Create a link to connect a device"
     assert "&provider=" not in show_link(client, patient)
 
 
