@@ -77,13 +77,11 @@ def test_link_is_created_and_shown_once(harness: OutboxHarness, patient: UUID) -
     assert form_address(patient) in client.get(f"/patients/{patient}/").content.decode()
     row = request_link(harness, client, patient)
     waiting_page = client.get(link_address(patient)).content.decode()
-    assert (
-        "as soon as the service has made it" in waiting_page and "Show the link" not in waiting_page
-    )
+    assert "when the lab service has created it" in waiting_page and "Show link" not in waiting_page
     harness.deliver()
     page_before = client.get(link_address(patient)).content.decode()
     token = token_of(row)
-    assert "Show the link" in page_before and token not in page_before
+    assert "Show link" in page_before and token not in page_before
     response: Any = client.post(link_address(patient))
     page = response.content.decode()
     url = response.context["link_url"]

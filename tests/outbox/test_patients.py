@@ -286,7 +286,7 @@ def test_same_insurance_is_refused(harness: OutboxHarness) -> None:
     response = harness.submit_form(
         client, reverse("patients:insure", args=[patient.pk]), **{**PERSON, **CARD}
     )
-    assert response.status_code == 422 and "on record already" in page_text(response)
+    assert response.status_code == 422 and "already on file" in page_text(response)
     assert count_insurances(harness, patient) == 1
 
 
@@ -349,7 +349,7 @@ def test_source_still_connected_is_reported(harness: OutboxHarness) -> None:
     harness.deliver()
     assert harness.newest_command().state == State.DONE and count_connections(harness, source) == 1
     page = page_text(client.get(reverse("wearables:devices", args=[source.user_id])))
-    assert "and the source is still connected" in page
+    assert "but this source is still connected" in page
 
 
 def test_source_already_gone_is_done_without_sending(harness: OutboxHarness) -> None:

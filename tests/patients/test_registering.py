@@ -117,7 +117,7 @@ def test_register_shows_errors_at_their_fields(
     errors = form_errors(answer)
     assert list(errors) == [field] and words in errors[field][0], errors
     page = answer.content.decode()
-    assert "1 thing to look at" in page and f'href="#id_{field}"' in page
+    assert "1 problem to fix" in page and f'href="#id_{field}"' in page
     assert 'value="1 Madeup Street"' in page or field == "first_line"
     assert f'id="id_{field}_error"' in page and 'aria-invalid="true"' in page
     assert not CommandRecord.objects.exists()
@@ -219,9 +219,9 @@ def test_payors_are_searched_by_name_alias_and_code(
 
     assert 'value="MUPLAN1 Made-up Mutual"' in search_payors("mutual")
     assert "Made-up Mutual" in search_payors("MUM")
-    assert "Nothing found for “zzzz”" in search_payors("zzzz")
+    assert "No results for “zzzz”" in search_payors("zzzz")
     assert search_payors("m").strip() == search_payors("mu").strip() == ""
-    assert "takes the plan of the patient's state: AZ" in search_payors("senior", state="AZ")
+    assert "uses the plan of the patient's state: AZ" in search_payors("senior", state="AZ")
     assert "Ours" in search_payors("Local Plan")
     page = search_payors("shield", payor="MUPLAN1 Made-up Mutual")
     assert 'value="MUPLAN1 Made-up Mutual" checked' in page and "Sample Shield" in page
@@ -235,7 +235,7 @@ def test_failed_payor_search_keeps_the_form(
     service_client.service.cache_clear()
     answer = post_form(client, payor_query="mutual", find_payor="1", last_name="Zoë")
     page = answer.content.decode()
-    assert answer.status_code == 200 and "does not answer" in page
+    assert answer.status_code == 200 and "is not responding" in page
     assert 'value="Zoë"' in page and 'value="mutual"' in page
     assert not CommandRecord.objects.exists()
     service_client.service.cache_clear()
@@ -249,7 +249,7 @@ def test_payor_search_times_out_soon(
         service_client.service.cache_clear()
         started = time.monotonic()
         page = client.post("/patients/payors/", {"payor_query": "mutual"}).content.decode()
-        assert "does not answer" in page and time.monotonic() - started < 10
+        assert "is not responding" in page and time.monotonic() - started < 10
     service_client.service.cache_clear()
 
 
