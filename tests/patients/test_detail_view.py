@@ -109,8 +109,9 @@ def test_detail_records_the_view(client: Client, maria: None, clinician: User) -
 def test_detail_works_without_demographics(client: Client, clinician: User) -> None:
     patient(1).save()
     page = get_page(client).content.decode()
-    for words in ("No name on file", "The lab service has none for this patient yet", "No insurance on file",
-                  "No orders yet", "No device or app is connected"):  # fmt: skip
+    for words in ("No name on file", "The lab service has none for this patient yet",
+                  "No insurance on file", "No orders yet",
+                  "No device or app is connected"):  # fmt: skip
         assert words in page, words
 
 

@@ -66,9 +66,9 @@ if (box && list) {
     if (event.target !== list) return;
     choose(null);
     show(something() && document.activeElement === box);
-    const count = options().length;
     const live = document.getElementById("live");
-    if (live && something()) live.textContent = count ? `${count} suggestions` : "Nothing matches";
+    const announced = document.getElementById("found-list")?.dataset.announce;
+    if (live && announced) live.textContent = announced;
   });
   box.form.addEventListener("focusout", (event) => {
     if (!box.form.contains(event.relatedTarget)) show(false);
