@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
@@ -24,10 +25,10 @@ def patient_actions(patient: Patient, user: User) -> list[PatientAction]:
     if patient.missing_since:
         return []
     offers = (
-        ("Order tests", "orders:new", "orders.create"),
-        ("Edit details", "patients:edit", "patients.change"),
-        ("Add insurance", "patients:insure", "patients.change"),
-        ("Connect a device", "patients:connect", "patients.change"),
+        (gettext("Order tests"), "orders:new", "orders.create"),
+        (gettext("Edit details"), "patients:edit", "patients.change"),
+        (gettext("Add insurance"), "patients:insure", "patients.change"),
+        (gettext("Connect a device"), "patients:connect", "patients.change"),
     )
     return [
         {"label": label, "url": reverse(page, args=[patient.pk]), "primary": page == "orders:new"}

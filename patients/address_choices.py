@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import phonenumbers
 from django import forms
+from django.utils.translation import gettext
 
 STATES: Final = tuple(
     re.findall(
@@ -46,7 +47,9 @@ class CountryField(forms.CharField):
         if not code or code in _US_NAMES:
             return US
         if code not in COUNTRIES:
-            raise forms.ValidationError("Use the two letters of the country, such as US or CA.")
+            raise forms.ValidationError(
+                gettext("Use the two-letter country code, such as US or CA.")
+            )
         return code
 
 
@@ -58,6 +61,8 @@ def check_place(
         return
     state, code = data.get(f"{prefix}state"), data.get(f"{prefix}zip")
     if state and state not in STATES:
-        add_error(f"{prefix}state", "Use the two letters of the state, such as AZ, PR or AE.")
+        add_error(f"{prefix}state", gettext("Use the two-letter state code, such as AZ, PR or AE."))
     if code and not _ZIP.fullmatch(code):
-        add_error(f"{prefix}zip", "Write five digits, or five and four: 85001 or 85001-0123.")
+        add_error(
+            f"{prefix}zip", gettext("Enter a ZIP code with 5 or 9 digits: 85001 or 85001-0123.")
+        )

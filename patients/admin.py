@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.contrib.admin import register
 from django.db.models import Model
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.admin import RecordAdmin, site
 from backoffice.admin.records import LookupKeys
@@ -21,25 +22,25 @@ class PatientRecordAdmin(RecordAdmin):
     needs: ClassVar[tuple[str, ...]] = ("patients.view", "records.view")
     patient = "user_id"
     searched: ClassVar[tuple[str, ...]] = ("pk", "user")
-    search_hint = "Full ID, or the patient’s ID"
+    search_hint = gettext_noop("Full ID, or the patient’s ID")
 
     def lead(self, row: Model) -> tuple[str, str]:
         patient_id = getattr(row, self.patient)
         if not patient_id:
             return "", ""
-        return reverse("patients:detail", args=[patient_id]), "The patient"
+        return reverse("patients:detail", args=[patient_id]), gettext("Patient")
 
 
 @register(Patient, site=site)
 class PatientAdmin(PatientRecordAdmin):
-    words = "Users of the service"
+    words = gettext_noop("Users of the service")
     topic = "patient"
     patient = "id"
     sort = Sort(("created_on", "id"), descending=True)
     list_display = ("id", "client_user_id", "created_on", "fallback_time_zone", "missing_since")
     searched = ("pk", "client_user_id")
     identifiers = ("client_user_id",)
-    search_hint = "Full ID, or the full client user ID"
+    search_hint = gettext_noop("Full ID, or the full client user ID")
 
     def reasons(self, row: Patient) -> LookupKeys:
         return {"users": [row.pk]}
@@ -47,13 +48,13 @@ class PatientAdmin(PatientRecordAdmin):
 
 @register(Demographics, site=site)
 class DemographicsAdmin(PatientRecordAdmin):
-    words = "Names, birth dates, addresses"
-    plural = "patient details"
+    words = gettext_noop("Names, birth dates, addresses")
+    plural = gettext_noop("patient details")
     topic = "demographics"
     sort = Sort(("user",))
     list_display = ("user_id", "first_name", "last_name", "dob", "missing_since")
     searched = ("pk",)
-    search_hint = "The patient’s full ID"
+    search_hint = gettext_noop("The patient’s full ID")
 
     def reasons(self, row: Demographics) -> LookupKeys:
         return {"demographics": [row.pk]}
@@ -61,7 +62,7 @@ class DemographicsAdmin(PatientRecordAdmin):
 
 @register(Connection, site=site)
 class ConnectionAdmin(PatientRecordAdmin):
-    words = "Connected sources of device data"
+    words = gettext_noop("Connected sources of device data")
     topic = "connection"
     list_display = ("id", "user_id", "slug", "status", "error_type", "missing_since")
 
@@ -71,8 +72,8 @@ class ConnectionAdmin(PatientRecordAdmin):
 
 @register(Insurance, site=site)
 class InsuranceAdmin(PatientRecordAdmin):
-    words = "Each patient’s, with its history"
-    plural = "insurance"
+    words = gettext_noop("Current and earlier insurance of each patient")
+    plural = gettext_noop("insurance")
     topic = "insurance"
     list_display = ("id", "user_id", "is_primary", "payor_code", "superseded_at")
 
@@ -82,14 +83,14 @@ class InsuranceAdmin(PatientRecordAdmin):
 
 @register(Payor, site=site)
 class PayorAdmin(RecordAdmin):
-    words = "Found in searches so far"
-    plural = "insurance companies"
+    words = gettext_noop("Found in searches so far")
+    plural = gettext_noop("insurance companies")
     topic = "payor"
     needs = ("patients.view", "records.view")
     sort = Sort(("payor_code",))
     list_display = ("payor_code", "name", "source", "city", "state")
     searched = ("pk", "name")
-    search_hint = "Full code or name"
+    search_hint = gettext_noop("Full code or name")
 
     def reasons(self, row: Payor) -> LookupKeys:
         return {"payors": [row.name]}
@@ -97,11 +98,11 @@ class PayorAdmin(RecordAdmin):
 
 @register(Provider, site=site)
 class ProviderAdmin(RecordAdmin):
-    words = "Sources of device data"
-    plural = "device providers"
+    words = gettext_noop("Sources of device data")
+    plural = gettext_noop("device providers")
     topic = "provider"
     needs = ("patients.view", "records.view")
     sort = Sort(("slug",))
     list_display = ("slug", "name", "auth_type", "missing_since")
-    search_hint = "Full slug"
+    search_hint = gettext_noop("Full slug")
     synced_list = PROVIDER_LIST

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.outbox.forms import CommandForm
 from patients.models import Provider
@@ -15,8 +16,8 @@ class ConnectForm(CommandForm):
 
     provider = forms.ChoiceField(
         required=False,
-        label="Device or app",
-        help_text="The link then leads straight to it.",
+        label=gettext_lazy("Device or app"),
+        help_text=gettext_lazy("The link opens the sign-in of this device or app."),
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -24,7 +25,7 @@ class ConnectForm(CommandForm):
         self.names = Provider.names_for_links()
         field = self.fields["provider"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "The patient chooses"), *self.names.items()]
+        field.choices = [("", gettext("Let the patient choose")), *self.names.items()]
 
     def chosen(self) -> tuple[str, str]:
         """Return the slug and the name of the provider; both empty if the patient chooses."""

@@ -14,6 +14,8 @@ from difflib import SequenceMatcher
 from typing import Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from backoffice.core.phone_numbers import e164_or_unchanged
 from backoffice.core.prepared_queries import array
 from patients.identity_comparison import Agreement, compare_name_parts
@@ -98,9 +100,9 @@ def find_duplicate_candidates(
         if typed.dob and person.dob == typed.dob:
             reasons += _name_reasons(typed, person)
         if len(phone) == PHONE_DIGITS and person.phone_digits.startswith(phone):
-            reasons.append("Same phone number")
+            reasons.append(gettext("Same phone number"))
         if "@" in email and person.email.lower() == email:
-            reasons.append("Same email address")
+            reasons.append(gettext("Same email address"))
         if reasons:
             candidates.append(DuplicateCandidate(person, reasons))
     candidates.sort(key=lambda candidate: (-len(candidate.reasons), candidate.person.pk))
@@ -118,14 +120,14 @@ def _name_reasons(typed: TypedPerson, person: Patient) -> list[str]:
     """Return why the names of two people with one birth date match; empty if they do not."""
     typed_key, patient_key = _key(typed), _key(person)
     if typed_key == patient_key:
-        return ["Same name and birth date"]
+        return [gettext("Same name and birth date")]
     if _are_similar(typed_key, patient_key):
-        return ["Similar name, same birth date"]
+        return [gettext("Similar name, same birth date")]
     if _are_similar(typed_key, patient_key[::-1]):
-        return ["First and last name swapped, same birth date"]
+        return [gettext("First and last name swapped, same birth date")]
     names = typed.first_name, typed.last_name, person.first_name, person.last_name
     same = compare_name_parts(*names) is Agreement.SAME
-    return ["Similar name, same birth date"] if same else []
+    return [gettext("Similar name, same birth date")] if same else []
 
 
 def _key(person: TypedPerson | Patient) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy
 from django_filters import CharFilter
 
 from backoffice.core.encryption.url_tokens import PersonalParameters
@@ -36,7 +37,7 @@ class PatientListFilterSet(ListFilterSet):
     beginning of an id, or a client user id.
     """
 
-    q = CharFilter(max_length=100, label="Search", method="filter_text")
+    q = CharFilter(max_length=100, label=gettext_lazy("Search"), method="filter_text")
 
     class Meta:
         form = PatientListForm

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.core.phone_numbers import NotAPhoneNumber, e164
 from backoffice.core.vocabulary.data import VOCABULARIES
@@ -15,7 +16,12 @@ from backoffice.service.users import NewAddress, NewGuarantor
 from patients.address_choices import COUNTRIES, STATES, US, CountryField, StateField, check_place
 from patients.search_keys import plain_name
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 NAME_LETTERS: Final = 50
+PERSON_NAMES: Final = ("first_name", "last_name", "phone_number")
+PERSON_ADDRESS: Final = ("first_line", "city", "state", "zip")
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
 
@@ -32,13 +38,18 @@ class NameField(forms.CharField):
             return name
         plain = plain_name(name)
         if name != name.strip() or "  " in name:
-            words = "Take out the spaces before, after, or doubled between the words."
+            words = gettext("Remove extra spaces before, after or between the words.")
         elif plain != name and _NAME.fullmatch(plain):
-            words = f"Labs take no accents and no curly marks: write {plain}, if that is right."
+            words = gettext(
+                "Labs do not accept accents or curly quotes. Use %(name)s if that is correct."
+            ) % {"name": plain}
         elif not name[0].isalnum():
-            words = "Begin with a letter or a digit."
+            words = gettext("Start with a letter or a number.")
         else:
-            words = "Write letters, digits and . , ' - only, with single spaces between words."
+            words = gettext(
+                "Use only letters, numbers, periods, commas, apostrophes and hyphens, with single"
+                " spaces between words."
+            )
         raise forms.ValidationError(words)
 
 
@@ -52,38 +63,39 @@ class PhoneField(forms.CharField):
         try:
             return e164(text) if text else text
         except NotAPhoneNumber as error:
-            raise forms.ValidationError(error.words) from None
+            raise forms.ValidationError(gettext(error.words)) from None
 
 
-def vocabulary_choices(name: str, empty: str) -> list[tuple[str, str]]:
+def vocabulary_choices(name: str, empty: StrOrPromise) -> list[tuple[str, StrOrPromise]]:
     """Return the choices of a vocabulary, after an empty one with this label."""
-    return [("", empty), *((value, term.label) for value, term in VOCABULARIES[name].items())]
+    terms = VOCABULARIES[name].items()
+    return [("", empty), *((value, gettext_lazy(term.label)) for value, term in terms)]
 
 
-def choice_field(label: str, name: str, *, required: bool = False) -> forms.ChoiceField:
-    empty = "Choose" if required else "Not asked"
+def choice_field(label: StrOrPromise, name: str, *, required: bool = False) -> forms.ChoiceField:
+    empty = gettext_lazy("Choose") if required else gettext_lazy("Not specified")
     return forms.ChoiceField(
         label=label, required=required, choices=vocabulary_choices(name, empty)
     )
 
 
-def text_field(label: str, letters: int = 200, **options: Any) -> forms.CharField:
+def text_field(label: StrOrPromise, letters: int = 200, **options: Any) -> forms.CharField:
     return forms.CharField(label=label, max_length=letters, **options)
 
 
 def state_field(*, required: bool = True) -> StateField:
-    return StateField(label="State", required=required, max_length=60)
+    return StateField(label=gettext_lazy("State"), required=required, max_length=60)
 
 
 def zip_field(*, required: bool = True) -> forms.CharField:
-    return text_field("ZIP code", 20, required=required)
+    return text_field(gettext_lazy("ZIP code"), 20, required=required)
 
 
 def country_field() -> CountryField:
-    return CountryField(label="Country", required=False, max_length=60, initial=US)
+    return CountryField(label=gettext_lazy("Country"), required=False, max_length=60, initial=US)
 
 
-def date_field(label: str, **options: Any) -> forms.DateField:
+def date_field(label: StrOrPromise, **options: Any) -> forms.DateField:
     return forms.DateField(
         label=label, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"), **options
     )
@@ -101,8 +113,9 @@ class BlockForm(CommandForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         for field in self.fields.values():
-            verb = "Choose" if isinstance(field, forms.ChoiceField) else "Give"
-            field.error_messages["required"] = f"{verb} the {str(field.label).lower()}."
+            field.error_messages["required"] = gettext("%(field)s is required.") % {
+                "field": field.label
+            }
 
     def require(self, names: Mapping[str, str]) -> None:
         """Add the error to each of these fields that is empty."""
@@ -158,18 +171,12 @@ class BlockForm(CommandForm):
             address=address,
         )
 
-    def require_person(self, prefix: str, who: str) -> None:
-        """Require name and phone, and an address unless the person lives with the patient."""
-        names = {
-            f"{prefix}first_name": f"Give the first name of {who}.",
-            f"{prefix}last_name": f"Give the last name of {who}.",
-            f"{prefix}phone_number": f"Give a phone number of {who}.",
-        }
+    def require_person(self, prefix: str, errors: Mapping[str, str]) -> None:
+        """Require name and phone, and an address unless the person lives with the patient.
+
+        `errors`: the error of each field, by its name without the prefix.
+        """
+        names: tuple[str, ...] = PERSON_NAMES
         if not self.cleaned_data.get(f"{prefix}same_address"):
-            names |= {
-                f"{prefix}first_line": f"Give the street of {who}.",
-                f"{prefix}city": f"Give the city of {who}.",
-                f"{prefix}state": f"Choose the state of {who}.",
-                f"{prefix}zip": f"Give the ZIP code of {who}.",
-            }
-        self.require(names)
+            names += PERSON_ADDRESS
+        self.require({f"{prefix}{name}": gettext(errors[name]) for name in names})

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypedDict
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.models import User
 from backoffice.core import vocabulary
@@ -16,9 +17,10 @@ from patients.filters import PatientListFilterSet
 from patients.models import Patient, PatientQuerySet
 
 SORT_NOTICES: Final = {
-    "name": "Sorted by name, here and in a download: patients without a name are not listed.",
-    "born": "Sorted by birth date, here and in a download: patients without a birth date are not"
-    " listed.",
+    "name": gettext_noop("Sorted by name. Patients without a name are not shown or downloaded."),
+    "born": gettext_noop(
+        "Sorted by birth date. Patients without a birth date are not shown or downloaded."
+    ),
 }
 
 
@@ -39,85 +41,104 @@ def _name_source(row: PatientRow) -> str:
     patient = row["patient"]
     if not patient.name_key:
         return ""
-    return "Order" if patient.is_named_by_order else "Demographics"
+    return gettext("Order") if patient.is_named_by_order else gettext("Demographics")
 
 
 COLUMNS: Final = (
     Column(
         "name",
-        "Name",
+        gettext_noop("Name"),
         (
-            ExportCell("Patient", lambda row: row["patient"].pk),
-            ExportCell("First name", _patient_value("first_name")),
-            ExportCell("Last name", _patient_value("last_name")),
-            ExportCell("Name from", _name_source),
+            ExportCell(gettext_noop("Patient ID"), lambda row: row["patient"].pk),
+            ExportCell(gettext_noop("First name"), _patient_value("first_name")),
+            ExportCell(gettext_noop("Last name"), _patient_value("last_name")),
+            ExportCell(gettext_noop("Name from"), _name_source),
         ),
         sort="name",
     ),
     Column(
         "born",
-        "Born",
-        (ExportCell("Born", _patient_value("dob")),),
+        gettext_noop("Born"),
+        (ExportCell(gettext_noop("Born"), _patient_value("dob")),),
         sort="born",
         cell_css="nowrap",
     ),
     Column(
         "sex",
-        "Sex",
+        gettext_noop("Sex"),
         (
             ExportCell(
-                "Sex", lambda row: vocabulary.term("person.gender", row["patient"].gender).label
+                gettext_noop("Sex"),
+                lambda row: gettext(vocabulary.term("person.gender", row["patient"].gender).label),
             ),
         ),
     ),
-    Column("phone", "Phone", (ExportCell("Phone", _patient_value("phone_number")),)),
+    Column(
+        "phone",
+        gettext_noop("Phone"),
+        (ExportCell(gettext_noop("Phone"), _patient_value("phone_number")),),
+    ),
     Column(
         "lives",
-        "City",
-        (ExportCell("City", _patient_value("city")), ExportCell("State", _patient_value("state"))),
+        gettext_noop("City"),
+        (
+            ExportCell(gettext_noop("City"), _patient_value("city")),
+            ExportCell(gettext_noop("State"), _patient_value("state")),
+        ),
         macro="lives_in",
         cell_css="nowrap",
     ),
     Column(
         "open",
-        "Open orders",
-        (ExportCell("Open orders", lambda row: row["open_orders"]),),
+        gettext_noop("Open orders"),
+        (ExportCell(gettext_noop("Open orders"), lambda row: row["open_orders"]),),
         css="num",
         macro="open_orders",
         cell_css="num",
     ),
     Column(
         "ours",
-        "Our reference",
-        (ExportCell("Our reference", lambda row: row["patient"].client_user_id),),
+        gettext_noop("Clinic reference"),
+        (ExportCell(gettext_noop("Clinic reference"), lambda row: row["patient"].client_user_id),),
         macro="our_reference",
     ),
     Column(
         "since",
-        "Since",
-        (ExportCell("Since", lambda row: row["patient"].created_on, is_timestamp=True),),
+        gettext_noop("Added"),
+        (
+            ExportCell(
+                gettext_noop("Added"), lambda row: row["patient"].created_on, is_timestamp=True
+            ),
+        ),
         sort="created_on",
         macro="registered_on",
         cell_css="nowrap",
     ),
-    Column("patient", "Patient", css="roomy", macro="patient_id", cell_css="roomy"),
+    Column(
+        "patient", gettext_noop("Patient ID"), css="roomy", macro="patient_id", cell_css="roomy"
+    ),
     Column(
         "email",
-        "Email",
-        (ExportCell("Email", _patient_value("email")),),
+        gettext_noop("Email"),
+        (ExportCell(gettext_noop("Email"), _patient_value("email")),),
         shown=False,
         cell_css="wrap",
     ),
-    Column("zip", "ZIP", (ExportCell("ZIP", _patient_value("zip")),), shown=False),
+    Column(
+        "zip",
+        gettext_noop("ZIP"),
+        (ExportCell(gettext_noop("ZIP"), _patient_value("zip")),),
+        shown=False,
+    ),
 )
 
 
 class PatientList(ListPage):
     name = "patients"
-    title = "Patients"
+    title = gettext_noop("Patients")
     template = "patients/list.html"
     subject = "patient"
-    nouns = ("patient", "patients")
+    nouns = (gettext_noop("patient"), gettext_noop("patients"))
     patient_column = "id"
     needs = ("patients.view",)
     columns = COLUMNS
@@ -144,7 +165,7 @@ class PatientList(ListPage):
 
     def notices(self, filters: ListFilterSet) -> list[str]:
         key = filters.form.sort[0]
-        return [SORT_NOTICES[key]] if key in SORT_NOTICES else []
+        return [gettext(SORT_NOTICES[key])] if key in SORT_NOTICES else []
 
 
 PATIENT_LIST: Final = PatientList()

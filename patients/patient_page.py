@@ -6,6 +6,7 @@ from typing import Final, TypedDict
 from uuid import UUID
 
 from django.http import Http404, HttpRequest
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.core.prepared_queries import by_key
@@ -14,12 +15,12 @@ from backoffice.pages.tabs import Tab
 from patients.models import Demographics, Patient
 
 TABS: Final = (
-    ("Overview", "patients:detail", ()),
-    ("Orders", "of-patient:orders", ("orders.view",)),
-    ("Results", "of-patient:results", ("results.view",)),
-    ("Insurance", "patients:insurance", ()),
-    ("Devices", "wearables:devices", ()),
-    ("Activity", "of-patient:activity", ()),
+    (gettext_noop("Overview"), "patients:detail", ()),
+    (gettext_noop("Orders"), "of-patient:orders", ("orders.view",)),
+    (gettext_noop("Results"), "of-patient:results", ("results.view",)),
+    (gettext_noop("Insurance"), "patients:insurance", ()),
+    (gettext_noop("Devices"), "wearables:devices", ()),
+    (gettext_noop("Activity"), "of-patient:activity", ()),
 )
 
 
@@ -51,9 +52,9 @@ def patient_page_context(request: HttpRequest, patient_id: UUID) -> PatientPageC
 
 
 def _tabs(request: HttpRequest, patient_id: UUID) -> list[Tab]:
-    urls = {
-        label: record_url(route, patient_id)
+    urls = [
+        (label, record_url(route, patient_id))
         for label, route, permissions in TABS
         if may(request.user, *permissions)
-    }
-    return [Tab(label, url, current=request.path == url) for label, url in urls.items()]
+    ]
+    return [Tab(gettext(label), url, current=request.path == url) for label, url in urls]

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from backoffice.core.identifiers import UnusableCharacter, clean
 from patients.search_keys import fold
 
@@ -54,12 +56,18 @@ def clean_reference(text: str, names: Iterable[str] = ()) -> str:
     if is_random(reference):
         return reference
     if "@" in reference:
-        raise UnusableReference("This looks like an email address. Choose another reference.")
+        raise UnusableReference(
+            gettext("This looks like an email address. Choose another reference.")
+        )
     if _PHONE_LIKE.fullmatch(reference):
-        raise UnusableReference("This looks like a phone number. Choose another reference.")
+        raise UnusableReference(
+            gettext("This looks like a phone number. Choose another reference.")
+        )
     if not reference.isprintable() or "/" in reference:
-        raise UnusableReference("Use letters, digits, and marks, but no slash.")
+        raise UnusableReference(gettext("Use letters, numbers and symbols, but no slash."))
     folded = fold(reference)
     if any(len(name) >= _SHORTEST_NAME and name in folded for name in map(fold, names)):
-        raise UnusableReference("It contains the patient's name. Choose another reference.")
+        raise UnusableReference(
+            gettext("This contains the patient's name. Choose another reference.")
+        )
     return reference

@@ -17,6 +17,7 @@ import msgspec
 from django import forms
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.pages.form_fields import choices_of
 from backoffice.service.insurance import NewPayor
@@ -25,6 +26,7 @@ from backoffice.service.payload import parse_day
 from backoffice.service.users import NewAddress, NewUserInfo
 from patients.address_choices import US
 from patients.commands import InsuranceRequest
+from patients.commands.patients import REFERENCE_TAKEN
 from patients.form_fields import (
     BlockForm,
     NameField,
@@ -44,6 +46,30 @@ from patients.references import UnusableReference, clean_reference, new_referenc
 FormValue: TypeAlias = str | bool | date | None
 ADULT_AGE: Final = 18
 MAX_AGE: Final = 130
+MINOR_WITHOUT_PROXY: Final = gettext_noop(
+    "Enter the first name of the medical proxy. Patients under 18 need one."
+)
+PROXY_ERRORS: Final = {
+    "first_name": gettext_noop("Enter the first name of the medical proxy."),
+    "last_name": gettext_noop("Enter the last name of the medical proxy."),
+    "phone_number": gettext_noop("Enter the phone number of the medical proxy."),
+    "first_line": gettext_noop("Enter the street address of the medical proxy."),
+    "city": gettext_noop("Enter the city of the medical proxy."),
+    "state": gettext_noop("Enter the state of the medical proxy."),
+    "zip": gettext_noop("Enter the ZIP code of the medical proxy."),
+}
+GUARANTOR_ERRORS: Final = {
+    "first_name": gettext_noop(
+        "Enter the first name of the guarantor, because the patient is not the policyholder."
+    ),
+    "last_name": gettext_noop("Enter the last name of the guarantor."),
+    "phone_number": gettext_noop("Enter the phone number of the guarantor."),
+    "first_line": gettext_noop("Enter the street address of the guarantor."),
+    "city": gettext_noop("Enter the city of the guarantor."),
+    "state": gettext_noop("Enter the state of the guarantor."),
+    "zip": gettext_noop("Enter the ZIP code of the guarantor."),
+}
+"""The errors of the fields of a proxy and of a guarantor, by name without the prefix."""
 
 
 def is_minor(born: date) -> bool:
@@ -64,41 +90,43 @@ OPEN_CHOICES: Final = (
 class PersonForm(BlockForm):
     """The details of a patient (users.md 3)."""
 
-    first_name = NameField(label="First name")
-    last_name = NameField(label="Last name")
-    dob = date_field("Birth date")
-    gender = choice_field("Sex", "person.gender", required=True)
-    phone_number = PhoneField(label="Phone", max_length=32)
-    email = forms.EmailField(label="Email", max_length=200)
-    first_line = text_field("Street address")
-    second_line = text_field("Apartment, unit", required=False)
-    city = text_field("City", 100)
+    first_name = NameField(label=gettext_lazy("First name"))
+    last_name = NameField(label=gettext_lazy("Last name"))
+    dob = date_field(gettext_lazy("Birth date"))
+    gender = choice_field(gettext_lazy("Sex"), "person.gender", required=True)
+    phone_number = PhoneField(label=gettext_lazy("Phone"), max_length=32)
+    email = forms.EmailField(label=gettext_lazy("Email"), max_length=200)
+    first_line = text_field(gettext_lazy("Street address"))
+    second_line = text_field(gettext_lazy("Apt or unit"), required=False)
+    city = text_field(gettext_lazy("City"), 100)
     state = state_field()
     zip = zip_field()
     country = country_field()
     access_notes = text_field(
-        "Access notes",
+        gettext_lazy("Access notes"),
         1000,
         required=False,
-        help_text="For the phlebotomist: gate, door, dog.",
+        help_text=gettext_lazy("For the phlebotomist, such as a gate code or a dog."),
     )
-    proxy_first_name = NameField(label="First name", required=False)
-    proxy_last_name = NameField(label="Last name", required=False)
-    proxy_phone_number = PhoneField(label="Phone", max_length=32, required=False)
-    proxy_email = forms.EmailField(label="Email", max_length=200, required=False)
+    proxy_first_name = NameField(label=gettext_lazy("First name"), required=False)
+    proxy_last_name = NameField(label=gettext_lazy("Last name"), required=False)
+    proxy_phone_number = PhoneField(label=gettext_lazy("Phone"), max_length=32, required=False)
+    proxy_email = forms.EmailField(label=gettext_lazy("Email"), max_length=200, required=False)
     proxy_same_address = forms.BooleanField(
-        label="Lives with the patient", required=False, initial=True
+        label=gettext_lazy("Lives with the patient"), required=False, initial=True
     )
-    proxy_first_line = text_field("Street address", required=False)
-    proxy_second_line = text_field("Apartment, unit", required=False)
-    proxy_city = text_field("City", 100, required=False)
+    proxy_first_line = text_field(gettext_lazy("Street address"), required=False)
+    proxy_second_line = text_field(gettext_lazy("Apt or unit"), required=False)
+    proxy_city = text_field(gettext_lazy("City"), 100, required=False)
     proxy_state = state_field(required=False)
     proxy_zip = zip_field(required=False)
     proxy_country = country_field()
-    race = choice_field("Race", "person.race")
-    ethnicity = choice_field("Ethnicity", "person.ethnicity")
-    sexual_orientation = choice_field("Sexual orientation", "person.sexual_orientation")
-    gender_identity = choice_field("Gender identity", "person.gender_identity")
+    race = choice_field(gettext_lazy("Race"), "person.race")
+    ethnicity = choice_field(gettext_lazy("Ethnicity"), "person.ethnicity")
+    sexual_orientation = choice_field(
+        gettext_lazy("Sexual orientation"), "person.sexual_orientation"
+    )
+    gender_identity = choice_field(gettext_lazy("Gender identity"), "person.gender_identity")
     seen = forms.CharField(required=False, widget=forms.HiddenInput, max_length=64)
     before = forms.CharField(required=False, widget=forms.HiddenInput, max_length=20_000)
     """The values that the person saw, as JSON by field. Only changed fields are saved."""
@@ -180,9 +208,12 @@ class PersonForm(BlockForm):
         born: date = self.cleaned_data["dob"]
         today = timezone.localdate()
         if born > today:
-            raise forms.ValidationError("The birth date lies in the future.")
+            raise forms.ValidationError(gettext("The birth date is in the future."))
         if today.year - born.year > MAX_AGE:
-            raise forms.ValidationError("Check the year: nobody is that old.")
+            raise forms.ValidationError(
+                gettext("Check the year. The patient would be over %(age)s years old.")
+                % {"age": MAX_AGE}
+            )
         return born
 
     def clean(self) -> dict[str, Any]:
@@ -190,9 +221,9 @@ class PersonForm(BlockForm):
         born = data.get("dob")
         is_unchanged = {"dob", *PROXY_NAMES} <= self.unchanged.keys()
         if born is not None and is_minor(born) and not is_unchanged:
-            self.require_person("proxy_", "the medical proxy: the patient is under 18")
+            self.require_person("proxy_", {**PROXY_ERRORS, "first_name": MINOR_WITHOUT_PROXY})
         elif self.has_any("proxy_first_name", "proxy_last_name", "proxy_phone_number"):
-            self.require_person("proxy_", "the medical proxy")
+            self.require_person("proxy_", PROXY_ERRORS)
         self.check_address("")
         self.check_address("proxy_")
         return data
@@ -229,40 +260,45 @@ class InsuranceForm(BlockForm):
 
     needs_insurance = True
 
-    payor_query = text_field("Insurance company", 100, required=False)
-    payor = forms.CharField(label="Insurance company", required=False, max_length=300)
-    payor_new = forms.BooleanField(label="Not listed? Add custom payer", required=False)
-    payor_name = text_field("Name of the company", required=False)
-    payor_first_line = text_field("Street address", required=False)
-    payor_second_line = text_field("Suite", required=False)
-    payor_city = text_field("City", 100, required=False)
+    payor_query = text_field(gettext_lazy("Insurance company"), 100, required=False)
+    payor = forms.CharField(label=gettext_lazy("Insurance company"), required=False, max_length=300)
+    payor_new = forms.BooleanField(
+        label=gettext_lazy("Not listed? Add custom payer"), required=False
+    )
+    payor_name = text_field(gettext_lazy("Insurance company name"), required=False)
+    payor_first_line = text_field(gettext_lazy("Street address"), required=False)
+    payor_second_line = text_field(gettext_lazy("Suite"), required=False)
+    payor_city = text_field(gettext_lazy("City"), 100, required=False)
     payor_state = state_field(required=False)
     payor_zip = zip_field(required=False)
     payor_country = country_field()
-    member_id = text_field("Member ID", 60, required=False)
-    group_id = text_field("Group ID", 60, required=False)
+    member_id = text_field(gettext_lazy("Member ID"), 60, required=False)
+    group_id = text_field(gettext_lazy("Group ID"), 60, required=False)
     relationship = forms.ChoiceField(
-        label="Relationship to policyholder",
+        label=gettext_lazy("Relationship to policyholder"),
         required=False,
         choices=vocabulary_choices("insurance.relationship", "")[1:],
     )
     rank = forms.ChoiceField(
-        label="Kind",
+        label=gettext_lazy("Coverage"),
         required=False,
-        choices=[("primary", "Primary"), ("secondary", "Secondary")],
+        choices=[
+            ("primary", gettext_lazy("Primary")),
+            ("secondary", gettext_lazy("Secondary")),
+        ],
     )
     before_primary = forms.CharField(required=False, widget=forms.HiddenInput, max_length=64)
     before_secondary = forms.CharField(required=False, widget=forms.HiddenInput, max_length=64)
-    guarantor_first_name = NameField(label="First name", required=False)
-    guarantor_last_name = NameField(label="Last name", required=False)
-    guarantor_phone_number = PhoneField(label="Phone", max_length=32, required=False)
-    guarantor_email = forms.EmailField(label="Email", max_length=200, required=False)
+    guarantor_first_name = NameField(label=gettext_lazy("First name"), required=False)
+    guarantor_last_name = NameField(label=gettext_lazy("Last name"), required=False)
+    guarantor_phone_number = PhoneField(label=gettext_lazy("Phone"), max_length=32, required=False)
+    guarantor_email = forms.EmailField(label=gettext_lazy("Email"), max_length=200, required=False)
     guarantor_same_address = forms.BooleanField(
-        label="Lives with the patient", required=False, initial=True
+        label=gettext_lazy("Lives with the patient"), required=False, initial=True
     )
-    guarantor_first_line = text_field("Street address", required=False)
-    guarantor_second_line = text_field("Apartment, unit", required=False)
-    guarantor_city = text_field("City", 100, required=False)
+    guarantor_first_line = text_field(gettext_lazy("Street address"), required=False)
+    guarantor_second_line = text_field(gettext_lazy("Apt or unit"), required=False)
+    guarantor_city = text_field(gettext_lazy("City"), 100, required=False)
     guarantor_state = state_field(required=False)
     guarantor_zip = zip_field(required=False)
     guarantor_country = country_field()
@@ -274,18 +310,20 @@ class InsuranceForm(BlockForm):
         if data.get("payor_new"):
             self.require(
                 {
-                    "payor_name": "Give the name of the insurance company.",
-                    "payor_first_line": "Give the street of the insurance company.",
-                    "payor_city": "Give the city of the insurance company.",
-                    "payor_state": "Choose the state of the insurance company.",
-                    "payor_zip": "Give the ZIP code of the insurance company.",
+                    "payor_name": gettext("Enter the name of the insurance company."),
+                    "payor_first_line": gettext(
+                        "Enter the street address of the insurance company."
+                    ),
+                    "payor_city": gettext("Enter the city of the insurance company."),
+                    "payor_state": gettext("Enter the state of the insurance company."),
+                    "payor_zip": gettext("Enter the ZIP code of the insurance company."),
                 }
             )
         else:
-            self.require({"payor": "Search for the insurance company and choose it."})
-        self.require({"member_id": "Enter the member ID: it is on the card."})
+            self.require({"payor": gettext("Search for the insurance company and choose it.")})
+        self.require({"member_id": gettext("Enter the member ID from the insurance card.")})
         if data.get("relationship") not in ("Self", ""):
-            self.require_person("guarantor_", "the guarantor: the policy holder is someone else")
+            self.require_person("guarantor_", GUARANTOR_ERRORS)
         self.check_address("payor_")
         self.check_address("guarantor_")
         return data
@@ -335,11 +373,12 @@ class RegisterForm(FinishRegistrationForm):
     field_order = ("form_id", *PersonForm.base_fields, "client_user_id")
 
     client_user_id = forms.CharField(
-        label="Reference",
+        label=gettext_lazy("Reference"),
         max_length=200,
         initial=new_reference,
-        help_text="Randomly generated; shared with the lab service. It must not contain anything"
-        " personal.",
+        help_text=gettext_lazy(
+            "Randomly generated; shared with the lab service. Do not include personal information."
+        ),
     )
 
     def clean_client_user_id(self) -> str:
@@ -351,7 +390,7 @@ class RegisterForm(FinishRegistrationForm):
         except UnusableReference as error:
             raise forms.ValidationError(error.words) from error
         if Patient.objects.with_reference(reference).exists():
-            raise forms.ValidationError("Another patient has this reference. Give a new one.")
+            raise forms.ValidationError(gettext(REFERENCE_TAKEN))
         return reference
 
 

@@ -14,6 +14,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.access import may, requires, staff_user
@@ -30,12 +31,14 @@ class SearchForm(forms.Form):
     """The search box."""
 
     q = forms.CharField(
-        label="Find",
+        label=gettext_lazy("Search"),
         required=False,
         max_length=MAX_LENGTH,
         error_messages={
-            "max_length": f"Type at most {MAX_LENGTH} characters; these are %(show_value)d.",
-            "null_characters_not_allowed": "Type letters and digits only.",
+            "max_length": gettext_lazy(
+                "Type at most %(limit_value)d characters. You typed %(show_value)d."
+            ),
+            "null_characters_not_allowed": gettext_lazy("Type letters and numbers only."),
         },
     )
 

@@ -15,6 +15,7 @@ import msgspec
 from django.db import IntegrityError, transaction
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.outbox.command import (
     Ambiguous,
@@ -44,8 +45,8 @@ logger = logging.getLogger(__name__)
 TASK: Final = "patients.tasks.deliver"
 RESOLUTION_AGE: Final = timedelta(days=7)
 """How long after the request of a command a person's decision still starts the next step."""
-INSURANCE_CHANGED: Final = (
-    "Another insurance was recorded meanwhile. Look at it, then add this one."
+INSURANCE_CHANGED: Final = gettext_noop(
+    "Another insurance was added in the meantime. Review it, then add this one."
 )
 GUARANTOR_FIELDS: Final = {
     "guarantor": "guarantor_first_name",
@@ -132,14 +133,15 @@ class AddInsurance(Command, kw_only=True):
 
     def check(self) -> None:
         if not Demographics.objects.filter(pk=self.user_id, missing_since=None).exists():
-            raise PreconditionFailed("The service needs the patient's details before an insurance.")
+            raise PreconditionFailed(gettext("Add the patient's details before adding insurance."))
         now = current_insurance_digest(self.user_id, self.insuring.is_primary)
         if now == insurance_digest(self.body()):
             raise PreconditionFailed(
-                "This insurance is on record already, just so.", field="member_id"
+                gettext("This insurance is already on file with the same details."),
+                field="member_id",
             )
         if now != self.insuring.before:
-            raise PreconditionFailed(INSURANCE_CHANGED)
+            raise PreconditionFailed(gettext(INSURANCE_CHANGED))
 
     def refresh(self, service: Service) -> None:
         try:
@@ -172,7 +174,7 @@ class AddInsurance(Command, kw_only=True):
         if is_same_payor and [*map(_folded, stored)] == [*map(_folded, requested)]:
             return Confirmed(answer)
         name = latest.company.name if latest.company else latest.payor_code
-        words = f"{name}, member id {latest.member_id}, relationship {latest.relationship}"
+        words = f"{name}, member ID {latest.member_id}, relationship {latest.relationship}"
         schedule_lookups(f"insurance-{self._rank()}", [self.user_id])
         return Ambiguous([PossibleMatch(self._rank(), words)])
 
@@ -228,7 +230,7 @@ class CreatePayor(Command, kw_only=True):
     insured: NewInsured
 
     def title(self) -> str:
-        return f"Create the payor {self.payor.name}"[:200]
+        return f"Add insurance company: {self.payor.name}"[:200]
 
     def subject(self) -> tuple[str, str]:
         return "patient", str(self.user_id)
@@ -301,7 +303,10 @@ def _possible_match(payor: PayorRecord) -> PossibleMatch:
 
 
 def _name_taken(payor_code: str) -> str:
-    return f"There is a payor of this name, {payor_code}: search and choose it."
+    return gettext(
+        "An insurance company with this name already exists (%(code)s). Search for it and choose"
+        " it."
+    ) % {"code": payor_code}
 
 
 def follow_resolved_payors() -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.models import User
 from backoffice.outbox.command import (
@@ -27,8 +28,10 @@ LINK_LIFETIME: Final = timedelta(minutes=10)
 """How long a link works: the shorter of the two times that the interface names."""
 REQUEST_LIFETIME: Final = timedelta(minutes=10)
 """How long a staff member waits for a link."""
-TOO_LATE: Final = "The service did not make the link in time. Make a new one."
-NOT_SECURE: Final = "The service answered with a link that is not secure, so it is not shown."
+TOO_LATE: Final = gettext_noop("The lab service did not create the link in time. Create a new one.")
+NOT_SECURE: Final = gettext_noop(
+    "The lab service returned a link that is not secure, so it is not shown."
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,7 +61,7 @@ class MakeConnectLink(Command, kw_only=True):
     provider_name: str = ""
 
     def title(self) -> str:
-        return f"Make a link to connect {self.provider_name or 'a device'}"
+        return f"Create a link to connect {self.provider_name or 'a device'}"
 
     def subject(self) -> tuple[str, str]:
         return "patient", str(self.user_id)
@@ -77,9 +80,9 @@ class MakeConnectLink(Command, kw_only=True):
 
     def check(self) -> None:
         if not Patient.objects.filter(pk=self.user_id, missing_since=None).exists():
-            raise PreconditionFailed("The service no longer has this patient.")
+            raise PreconditionFailed(gettext("The lab service no longer has this patient."))
         if self._is_late():
-            raise PreconditionFailed(TOO_LATE)
+            raise PreconditionFailed(gettext(TOO_LATE))
 
     def send(self, service: Service, sending: SendContext) -> MadeLink:
         answer = service.users.create_link(self.user_id, self.provider or None)

@@ -9,7 +9,9 @@ from uuid import UUID
 
 import msgspec
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
+from backoffice.core.time_formats import calendar_day
 from backoffice.outbox.command import (
     Ambiguous,
     Command,
@@ -36,8 +38,10 @@ from patients.sync import store_demographics, store_users
 TASK: Final = "patients.tasks.deliver"
 CLOCK_TOLERANCE: Final = timedelta(days=3)
 """Most by which the service's clock may differ, when creation times are compared."""
-DETAILS_CHANGED: Final = "Somebody changed these details meanwhile. Compare them, then save again."
-REFERENCE_TAKEN: Final = "Another patient has this reference. Give a new one."
+DETAILS_CHANGED: Final = gettext_noop(
+    "These details were changed in the meantime. Compare them, then save again."
+)
+REFERENCE_TAKEN: Final = gettext_noop("Another patient has this reference. Enter a new one.")
 PERSON_FIELDS: Final = {
     "first_name": "first_name",
     "last_name": "last_name",
@@ -90,7 +94,7 @@ class CreateUser(Command, kw_only=True):
     """Patients that a staff member declared to be different people."""
 
     def title(self) -> str:
-        return "Register a patient"
+        return gettext_noop("Register a patient")
 
     def subject(self) -> tuple[str, str]:
         return "new patient", self.client_user_id
@@ -115,14 +119,14 @@ class CreateUser(Command, kw_only=True):
         # The row of this command itself has the same payload.
         is_taken = any(row.payload != self.payload() for row in rows)
         if is_taken or Patient.objects.with_reference(self.client_user_id).exists():
-            raise PreconditionFailed(REFERENCE_TAKEN, field="client_user_id")
+            raise PreconditionFailed(gettext(REFERENCE_TAKEN), field="client_user_id")
 
     def refresh(self, service: Service) -> None:
         try:
             service.users.resolve(self.client_user_id)
         except errors.Missing:
             return
-        raise PreconditionFailed(REFERENCE_TAKEN, field="client_user_id")
+        raise PreconditionFailed(gettext(REFERENCE_TAKEN), field="client_user_id")
 
     def send(self, service: Service, sending: SendContext) -> Record[UserPayload]:
         try:
@@ -150,7 +154,7 @@ class CreateUser(Command, kw_only=True):
             Patient.objects.filter(pk=answer.data.user_id, as_of__lt=sending.requested_at).exists()
             or answer.data.created_on < sending.requested_at - CLOCK_TOLERANCE
         ):
-            words = f"The patient with this reference, made {answer.data.created_on:%-d %b %Y}"
+            words = f"The patient with this reference, added {calendar_day(answer.data.created_on)}"
             return Ambiguous([PossibleMatch(str(answer.data.user_id), words)])
         return Confirmed(answer)
 
@@ -187,7 +191,7 @@ class SetUserInfo(Command, kw_only=True):
     not_same: list[UUID] = []
 
     def title(self) -> str:
-        return "Save the patient's details"
+        return gettext_noop("Save the patient's details")
 
     def subject(self) -> tuple[str, str]:
         return "patient", str(self.user_id)
@@ -209,7 +213,7 @@ class SetUserInfo(Command, kw_only=True):
         if self.seen in (record_digest(person), content):
             return
         if not is_equivalent(parse_person(person), parse_info(self.info)):
-            raise PreconditionFailed(DETAILS_CHANGED)
+            raise PreconditionFailed(gettext(DETAILS_CHANGED))
 
     def refresh(self, service: Service) -> None:
         try:
@@ -235,7 +239,9 @@ class SetUserInfo(Command, kw_only=True):
             return NoTrace()
         if is_equivalent(answer.data, requested):
             return Confirmed(answer)
-        words = "The details have changed since, and are not those that were saved."
+        words = gettext_noop(
+            "The details have changed since and differ from those that were saved."
+        )
         return Ambiguous([PossibleMatch(str(self.user_id), words)])
 
     def store(self, answer: Record[UserInfo]) -> str:

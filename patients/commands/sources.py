@@ -7,6 +7,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from backoffice.outbox.command import (
     Command,
@@ -60,7 +61,7 @@ class Deregister(Command, kw_only=True):
     def check(self) -> None:
         rows = Connection.objects.filter(user_id=self.user_id, slug=self.slug, missing_since=None)
         if not rows.exists():
-            raise PreconditionFailed("This source is not connected any more.")
+            raise PreconditionFailed(gettext("This device or app is no longer connected."))
 
     def refresh(self, service: Service) -> None:
         self.store(service.users.connections(self.user_id))

@@ -11,6 +11,7 @@ from django.core.exceptions import BadRequest
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import may, requires, staff_user
@@ -142,19 +143,19 @@ def different(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     try:
         other = UUID(request.POST.get("other", ""))
     except ValueError:
-        raise BadRequest("It does not say which patient.") from None
+        raise BadRequest(gettext("Choose the other patient.")) from None
     if Patient.objects.filter(pk__in=[patient_id, other]).count() != 2:
         raise Http404
     with transaction.atomic():
         DifferentPeople.declare(patient_id, [other])
         record_action(request, "not the same person", [patient_id, other], [patient_id, other])
-    messages.success(request, "Remembered: they are not the same person.")
+    messages.success(request, gettext("Marked as not the same person."))
     return redirect("patients:detail", patient_id)
 
 
 def _raw(patient: Patient, person: Demographics | None) -> list[tuple[str, str]]:
     """Return the records as received, indented, with their labels."""
-    records = [("User", patient.pretty())]
+    records = [(gettext("User"), patient.pretty())]
     if person:
-        records.append(("User information", person.pretty()))
+        records.append((gettext("User information"), person.pretty()))
     return records

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import requires, staff_user
@@ -45,12 +46,12 @@ from patients.views.duplicates import (
 from patients.views.payors import payor_context
 
 METHODS: Final = ("GET", "HEAD", "POST")
-CHECK_DUPLICATES: Final = (
-    "Look at the possible duplicates first, then register. Nothing has been sent yet."
+CHECK_DUPLICATES: Final = gettext_noop(
+    "Check the possible duplicates first, then register. Nothing has been submitted yet."
 )
-ALREADY_SENT: Final = (
-    "This form has been sent already, with other contents. Look at what became of that first;"
-    " then send this one, if it is still wanted."
+ALREADY_SENT: Final = gettext_noop(
+    "This form was already submitted with different details. Check that registration before you"
+    " submit this one."
 )
 INSURED_FIELDS: Final = (
     *("first_name", "last_name", "dob", "gender", "phone_number", "email"),
@@ -81,11 +82,11 @@ def register(request: HttpRequest) -> HttpResponse:
         return redirect("patients:registering", earlier.pk)
     if earlier is not None:
         form.errors.clear()
-        form.add_error(None, ALREADY_SENT)
+        form.add_error(None, gettext(ALREADY_SENT))
         form.data = _with_values(form.data, form_id=str(uuid.uuid4()))
     elif _is_valid_post(request, form):
         if unshown_duplicates(form):
-            form.add_error(None, CHECK_DUPLICATES)
+            form.add_error(None, gettext(CHECK_DUPLICATES))
         else:
             info = form.info()
             command = CreateUser(
@@ -105,7 +106,7 @@ def register(request: HttpRequest) -> HttpResponse:
         request,
         "patients/register.html",
         form,
-        title="Register a patient",
+        title=gettext("Register a patient"),
         sent=earlier,
         draft=draft[0] if draft else None,
     )
@@ -141,14 +142,14 @@ def registering(request: HttpRequest, command_id: UUID) -> HttpResponse:
 @require_http_methods(METHODS)
 def register_on(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Finish a registration whose user exists but whose details the service refused."""
-    return _details(request, patient_id, FinishRegistrationForm, "Finish the registration")
+    return _details(request, patient_id, FinishRegistrationForm, gettext("Finish registration"))
 
 
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def edit(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Edit the details of a patient."""
-    return _details(request, patient_id, PersonForm, "Edit details")
+    return _details(request, patient_id, PersonForm, gettext("Edit details"))
 
 
 def _details(
@@ -176,7 +177,7 @@ def _details(
         )
         if form.enqueue(request, command) is not None:
             return redirect("patients:detail", patient.pk)
-        if _has_error(form, DETAILS_CHANGED):
+        if _has_error(form, gettext(DETAILS_CHANGED)):
             patient, person = _patient(patient_id)
             form = _rebased(form, person)
     return _page(
@@ -207,21 +208,24 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         missing = [name for name in INSURED_FIELDS if not values[name]]
         if missing:
             labels = ", ".join(sorted(str(PersonForm.base_fields[name].label) for name in missing))
-            form.add_error(None, f"Complete the patient's details first: {labels}.")
+            form.add_error(
+                None,
+                gettext("Complete the patient's details first: %(fields)s.") % {"fields": labels},
+            )
         else:
             insured = insured_person(person_body(person.record_at(), values, ()))
             request_data = form.insurance_request(insured.address)
             command = request_data.first_command(patient.pk, insured)
             if form.enqueue(request, command) is not None:
                 return redirect("patients:detail", patient.pk)
-            if _has_error(form, INSURANCE_CHANGED):
+            if _has_error(form, gettext(INSURANCE_CHANGED)):
                 form.data = _with_values(form.data, **_insurance_digests(patient))
     ranks = [current_insurance(patient.pk, True), current_insurance(patient.pk, False)]
     return _page(
         request,
         "patients/insure.html",
         form,
-        title="Add insurance",
+        title=gettext("Add insurance"),
         patient=patient,
         person=person,
         current=[insurance for insurance in ranks if insurance],
@@ -246,7 +250,7 @@ def disconnect(request: HttpRequest, patient_id: UUID, slug: str) -> HttpRespons
         request,
         "patients/disconnect.html",
         form,
-        title="Disconnect a source",
+        title=gettext("Disconnect a device or app"),
         patient=patient,
         person=person,
         source=source,

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from django.contrib.admin import register
+from django.utils.translation import gettext_noop
 
 from backoffice.admin import site
 from backoffice.admin.records import LookupKeys
@@ -19,7 +20,7 @@ _MARGIN: Final = timedelta(days=1)
 
 @register(HistoricalPull, site=site)
 class HistoricalPullAdmin(PatientRecordAdmin):
-    words = "How each source’s history was read"
+    words = gettext_noop("How each source’s history was fetched")
     topic = "pull"
     list_display = ("id", "user_id", "provider", "resource", "status", "missing_since")
     synced_list = PULL_LIST
@@ -27,8 +28,8 @@ class HistoricalPullAdmin(PatientRecordAdmin):
 
 @register(Summary, site=site)
 class SummaryAdmin(PatientRecordAdmin):
-    words = "Days, nights and workouts"
-    plural = "device summaries"
+    words = gettext_noop("Daily, sleep and workout summaries")
+    plural = gettext_noop("device summaries")
     topic = "device data"
     list_display = ("id", "user_id", "resource", "provider", "calendar_date", "missing_since")
 
@@ -51,7 +52,7 @@ class SummaryAdmin(PatientRecordAdmin):
 
 @register(WorkoutStream, site=site)
 class WorkoutStreamAdmin(PatientRecordAdmin):
-    words = "What was recorded during workouts"
+    words = gettext_noop("Data recorded during workouts")
     topic = "device data"
     list_display = ("id", "user_id", "as_of", "missing_since")
 

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.db import connection
 from django.db.models import Count, FloatField, Max, Min, Q, Sum
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from backoffice.pages.charts import BARS, LARGEST, SPAN, Chart, Point, number_text
 from backoffice.service.json_text import JsonObject
@@ -23,7 +24,7 @@ from patients.wearables.measures import DAILY, Measure, sample_measure
 from patients.wearables.models import Series, Summary
 from patients.wearables.spans import Span, day_label
 
-LOCAL_AS_SENT: Final = "local time as sent"
+LOCAL_AS_SENT: Final = gettext_noop("local time as sent")
 
 _CHUNKS: Final = """(
   SELECT *, CASE WHEN extras IS NOT NULL THEN (
@@ -154,13 +155,13 @@ def _sample_chart(
     names: Mapping[str, str],
     newest: datetime | None,
 ) -> Chart:
-    times = f"times in {span.zone.key}"
+    times = gettext("times in %(zone)s") % {"zone": span.zone.key}
     if has_floating_time(series.provider):
-        span, times = Span(span.name, span.last, _UNCONVERTED), LOCAL_AS_SENT
+        span, times = Span(span.name, span.last, _UNCONVERTED), gettext(LOCAL_AS_SENT)
     points, left_out = _points(measure, series, span, newest)
     return Chart(
         id=f"c{series.pk}",
-        title=measure.label + (f", {_kind_label(series.kind)}" if series.kind else ""),
+        title=gettext(measure.label) + (f", {_kind_label(series.kind)}" if series.kind else ""),
         unit=series.unit or "",
         kind=measure.kind,
         points=points,
@@ -184,8 +185,12 @@ def _kind_label(kind: str) -> str:
 def _left_out_note(count: int) -> str:
     if not count:
         return ""
-    samples = "1 sample is" if count == 1 else f"{count:,} samples are"
-    return f"{samples} left out: in another unit, without unit, or without a number to draw."
+    return ngettext(
+        "%(count)s sample is not shown: it has a different unit, no unit, or no usable number.",
+        "%(count)s samples are not shown: they have a different unit, no unit, or no usable"
+        " number.",
+        count,
+    ) % {"count": f"{count:,}"}
 
 
 def _points(
@@ -277,8 +282,8 @@ def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
     return [
         Chart(
             id=f"d{n}",
-            title=measure.label,
-            unit=measure.unit,
+            title=gettext(measure.label),
+            unit=gettext(measure.unit),
             kind=measure.kind,
             points=[source_rows.get(day, Point(day_label(day))) for day in span.days()],
             ticks=span.ticks(),
@@ -377,5 +382,5 @@ def provider_names(slugs: Iterable[str]) -> Mapping[str, str]:
 
 def source_words(names: Mapping[str, str], provider: str, source_type: str) -> str:
     """Return a text such as `Band One, watch`, with the slug if the provider is unknown."""
-    name = names.get(provider, provider) or "source not given"
+    name = names.get(provider, provider) or gettext("unknown source")
     return f"{name}, {source_type.replace('_', ' ')}" if source_type != "unknown" else name

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core import vocabulary
 from backoffice.pages.charts import BARS, LINE, SPAN, number_text
 
@@ -45,7 +47,7 @@ class Measure:
         if self.unit == "h":
             hours, minutes = divmod(round(value * 60), 60)
             return f"{hours} h {minutes:02} min"
-        return f"{number_text(value)} {self.unit}".rstrip()
+        return f"{number_text(value)} {gettext(self.unit)}".rstrip()
 
 
 def _daily(
@@ -59,25 +61,33 @@ _HOURS: Final = 1 / 3600
 DAILY: Final[dict[str, Measure]] = {
     measure.name: measure
     for measure in (
-        _daily("Steps a day", "activity", "steps", "steps", BARS),
-        _daily("Active calories a day", "activity", "calories_active", "kcal", BARS),
-        _daily("Calories a day", "activity", "calories_total", "kcal", BARS),
-        _daily("Distance a day", "activity", "distance", "km", BARS, 0.001),
-        _daily("Floors climbed a day", "activity", "floors_climbed", "floors", BARS),
-        _daily("Resting heart rate", "activity", "resting_bpm", "bpm"),
-        _daily("Weight, daily", "body", "weight", "kg"),
-        _daily("Body fat, daily", "body", "fat", "%"),
-        _daily("Body mass index, daily", "body", "body_mass_index", "kg/m²"),
-        _daily("Time asleep", "sleep", "total", "h", BARS, _HOURS),
-        _daily("Deep sleep", "sleep", "deep", "h", BARS, _HOURS),
-        _daily("REM sleep", "sleep", "rem", "h", BARS, _HOURS),
-        _daily("Sleep score", "sleep", "score", "of 100"),
-        _daily("Lowest heart rate asleep", "sleep", "hr_lowest", "bpm"),
-        _daily("Heart rate variability asleep", "sleep", "average_hrv", "ms"),
-        _daily("Breaths a minute asleep", "sleep", "respiratory_rate", "/min"),
-        _daily("Workout time", "workouts", "moving_time", "h", BARS, _HOURS),
-        _daily("Workout calories", "workouts", "calories", "kcal", BARS),
-        _daily("Energy eaten", "meal", "energy", "kcal", BARS),
+        _daily(gettext_noop("Steps per day"), "activity", "steps", gettext_noop("steps"), BARS),
+        _daily(
+            gettext_noop("Active calories per day"), "activity", "calories_active", "kcal", BARS
+        ),
+        _daily(gettext_noop("Calories per day"), "activity", "calories_total", "kcal", BARS),
+        _daily(gettext_noop("Distance per day"), "activity", "distance", "km", BARS, 0.001),
+        _daily(
+            gettext_noop("Floors climbed per day"),
+            "activity",
+            "floors_climbed",
+            gettext_noop("floors"),
+            BARS,
+        ),
+        _daily(gettext_noop("Resting heart rate"), "activity", "resting_bpm", "bpm"),
+        _daily(gettext_noop("Weight, daily"), "body", "weight", "kg"),
+        _daily(gettext_noop("Body fat, daily"), "body", "fat", "%"),
+        _daily(gettext_noop("Body mass index, daily"), "body", "body_mass_index", "kg/m²"),
+        _daily(gettext_noop("Time asleep"), "sleep", "total", "h", BARS, _HOURS),
+        _daily(gettext_noop("Deep sleep"), "sleep", "deep", "h", BARS, _HOURS),
+        _daily(gettext_noop("REM sleep"), "sleep", "rem", "h", BARS, _HOURS),
+        _daily(gettext_noop("Sleep score"), "sleep", "score", gettext_noop("of 100")),
+        _daily(gettext_noop("Lowest heart rate asleep"), "sleep", "hr_lowest", "bpm"),
+        _daily(gettext_noop("Heart rate variability asleep"), "sleep", "average_hrv", "ms"),
+        _daily(gettext_noop("Breaths per minute asleep"), "sleep", "respiratory_rate", "/min"),
+        _daily(gettext_noop("Workout time"), "workouts", "moving_time", "h", BARS, _HOURS),
+        _daily(gettext_noop("Workout calories"), "workouts", "calories", "kcal", BARS),
+        _daily(gettext_noop("Calories eaten"), "meal", "energy", "kcal", BARS),
     )
 }
 

@@ -8,16 +8,25 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext_noop
+
 from backoffice.core.time_formats import calendar_day, short_day, weekday
 from backoffice.core.time_formats import hour as hour_text
 from backoffice.pages.charts import BARS, Tick
 
-DAY: Final = "day"
+HOUR: Final = gettext_noop("hour")
+DAY: Final = gettext_noop("day")
 WEEK: Final = "week"
 MONTH: Final = "month"
 YEAR: Final = "year"
 LENGTHS: Final[dict[str, int]] = {DAY: 1, WEEK: 7, MONTH: 31, YEAR: 365}
 """Number of days of each span, with the last day."""
+LABELS: Final = {
+    DAY: gettext_noop("Day"),
+    WEEK: gettext_noop("Week"),
+    MONTH: gettext_noop("Month"),
+    YEAR: gettext_noop("Year"),
+}
 
 FIRST, LAST = date(1970, 1, 1), date(2099, 12, 31)
 
@@ -60,10 +69,10 @@ class Span:
     def each(self, kind: str) -> str:
         """Return the length of a point as text."""
         if self.name == DAY:
-            return "hour" if kind == BARS else "10 minutes"
+            return HOUR if kind == BARS else gettext_noop("10 minutes")
         if kind == BARS or self.name == YEAR:
-            return "day"
-        return "hour" if self.name == WEEK else "6 hours"
+            return DAY
+        return HOUR if self.name == WEEK else gettext_noop("6 hours")
 
     def label(self, edge: datetime, kind: str) -> str:
         """Return the label of a point in the table of values."""
@@ -71,7 +80,7 @@ class Span:
         if self.name == DAY:
             return hour_text(local)
         day = day_label(local.date())
-        return day if self.each(kind) == "day" else f"{day}, {hour_text(local)}"
+        return day if self.each(kind) == DAY else f"{day}, {hour_text(local)}"
 
     def ticks(self) -> list[Tick]:
         """Return marks at round local times."""

@@ -129,14 +129,14 @@ def test_text_messages_of_an_order_are_turned_off(page: Browser, office: Office)
 def assert_prints(page: Browser) -> None:
     """The printout shows the QR code, instructions and the URL, and no buttons."""
     page.run("window.printed = 0; window.print = () => { window.printed += 1 }")
-    page.click_text("Print the QR code")
+    page.click_text("Print QR code")
     assert page.run("return window.printed") == 1
     page.devtools("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         text = page.text("main")
-        assert "Point the camera of your phone at the square" in text
+        assert "Point your phone camera at the square" in text
         assert "https://link.service.invalid/?token=" in text
-        assert "Copy the link" not in text and "shown only once" not in text
+        assert "Copy link" not in text and "shown only once" not in text
         width = page.run("return document.querySelector('svg.qr').getBoundingClientRect().width")
         assert width > 150
         save_screenshot(page, "connect-link-print")
@@ -157,14 +157,14 @@ def test_link_to_connect_a_device_is_shown_once(
     page.wait_for_text("The link is ready")
     assert page.url == f"{office.url}/patients/{patient}/devices/connect/link/"
     page.click("main form button.primary")
-    page.wait_for_text("Copy or print it now")
+    page.wait_for_text("Copy or print the link now")
     link = page.text("code.wrap")
     assert link.startswith("https://link.service.invalid/?token=")
     assert page.run("return document.querySelector('svg.qr').getBoundingClientRect().width") > 150
     page.run(
         "window.copied = []; navigator.clipboard.writeText = async (t) => window.copied.push(t)"
     )
-    page.click_text("Copy the link")
+    page.click_text("Copy link")
     page.wait_for_text("Copied")
     assert page.run("return window.copied[0]") == link and "token" not in page.url
     assert link.endswith(f"&provider={slug}")

@@ -126,7 +126,7 @@ def test_failing_pulls_are_grouped_by_error(page: Browser, office: Office) -> No
     assert head and "Failed" in first
     save_screenshot(page, "pulls")
     page.click(".table tbody tr a")
-    page.wait_for_text("State: Failed")
+    page.wait_for_text("Status: Failed")
     assert "status=failure" in page.url
 
 

@@ -135,10 +135,10 @@ def test_searched_name_is_not_in_the_url(
     page.open(f"{office.url}/find/")
     page.type("#find", "ma")
     page.type("#find", ENTER)
-    page.wait_for_text("Found for “ma”")
+    page.wait_for_text("Search results for “ma”")
     address = page.url
     page.click(".hits a")
     page.find("h1")
     page.run("history.back()")
-    page.wait_for_text("Found for “ma”")
+    page.wait_for_text("Search results for “ma”")
     assert page.url == address

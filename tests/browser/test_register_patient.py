@@ -67,7 +67,7 @@ def search_payor(page: Browser, query: str, message: str) -> None:
     def message_is_shown() -> bool:
         wait_until_idle(page)
         text = page.text("#payors")
-        if "does not answer" in text:
+        if "is not responding" in text:
             press_keys(page, BACKSPACE)
             press_keys(page, query[-1])
         return message in text
@@ -204,13 +204,13 @@ def test_form_errors_are_summarized_and_linked_to_fields(page: Browser, office: 
     fill(page, ("first_name", "Zoe-"), ("last_name", "-Sample"), ("dob", child))
     tab_to(page, "gender")
     page.wait_for_text(
-        "Begin with a letter or a digit."
+        "Start with a letter or a number."
     )  # on leaving the field, before the form is sent
     page.wait_for_text("Medical proxy")
     assert "Guarantor" not in page.text()
     tab_to(page, "phone_number")
     press_keys(page, ENTER)
-    page.wait_for_text("things to look at. Nothing typed is lost.")
+    page.wait_for_text("problems to fix. Your entries are still here.")
     assert focused_name(page) == "wrong"
     role = page.run("return document.querySelector('#wrong').getAttribute('role')")
     assert role == "alert"
@@ -218,7 +218,7 @@ def test_form_errors_are_summarized_and_linked_to_fields(page: Browser, office: 
     assert page.run(f"{field}.value") == "-Sample"
     assert page.run(f"{field}.getAttribute('aria-invalid')") == "true"
     described = page.run(f"{field}.getAttribute('aria-describedby')")
-    assert page.text(f"#{described}") == "Begin with a letter or a digit."
+    assert page.text(f"#{described}") == "Start with a letter or a number."
     save_screenshot(page, "faults")
 
 
@@ -228,7 +228,7 @@ def test_new_payor_is_created_while_registering(page: Browser, office: Office) -
     unique = (("first_name", "Ivo"), ("last_name", "Invented"), ("dob", "03041975"))
     fill(page, *unique, *PERSON[3:4], ("phone_number", "555 010 0177"))
     fill(page, ("email", "ivo@example.invalid"), *PERSON[6:])
-    search_payor(page, "Nowhere Mutuals", "Nothing found for")
+    search_payor(page, "Nowhere Mutuals", "No results for")
     tab_to(page, "payor_new")
     press_keys(page, SPACE)
     fill(page, ("payor_name", "Village Fund"), ("payor_first_line", "1 Fund Road"))
@@ -257,7 +257,7 @@ def test_new_payor_is_created_while_registering(page: Browser, office: Office) -
         "SELECT user_id, slug FROM patients_connection WHERE missing_since IS NULL LIMIT 1"
     )[0]
     page.open(f"{office.url}/patients/{user}/devices/{slug}/disconnect/")
-    page.wait_for_text("Disconnect it")
+    page.wait_for_text("Disconnect a device or app")
     save_screenshot(page, "disconnect")
 
 
@@ -277,5 +277,5 @@ def test_registration_draft_survives_leaving_the_page(page: Browser, office: Off
     page.wait_for_text("Draft saved")
     assert page.run(field.format("first_name")) == "Halfa"
     page.click("button[value=discard]")
-    page.wait_for_text("As soon as a name and birth date")
+    page.wait_for_text("Enter a name and birth date")
     assert page.run(field.format("first_name")) == ""

@@ -77,13 +77,11 @@ def test_link_is_created_and_shown_once(harness: OutboxHarness, patient: UUID) -
     assert form_address(patient) in client.get(f"/patients/{patient}/").content.decode()
     row = request_link(harness, client, patient)
     waiting_page = client.get(link_address(patient)).content.decode()
-    assert (
-        "as soon as the service has made it" in waiting_page and "Show the link" not in waiting_page
-    )
+    assert "when the lab service has created it" in waiting_page and "Show link" not in waiting_page
     harness.deliver()
     page_before = client.get(link_address(patient)).content.decode()
     token = token_of(row)
-    assert "Show the link" in page_before and token not in page_before
+    assert "Show link" in page_before and token not in page_before
     response: Any = client.post(link_address(patient))
     page = response.content.decode()
     url = response.context["link_url"]
@@ -108,13 +106,13 @@ def test_link_leads_to_the_chosen_provider(harness: OutboxHarness, patient: UUID
     assert harness.submit_form(client, form_address(patient), provider=slug).status_code == 302
     harness.deliver()
     row = harness.newest_command()
-    assert (row.state, row.title) == (State.DONE, f"Make a link to connect {slug.capitalize()}")
+    assert (row.state, row.title) == (State.DONE, f"Create a link to connect {slug.capitalize()}")
     assert show_link(client, patient).endswith(f"&provider={slug}")
 
 
 def test_link_without_choice_names_no_provider(harness: OutboxHarness, patient: UUID) -> None:
     client = harness.client("front desk")
-    assert deliver_link(harness, client, patient).title == "Make a link to connect a device"
+    assert deliver_link(harness, client, patient).title == "Create a link to connect a device"
     assert "&provider=" not in show_link(client, patient)
 
 

@@ -175,7 +175,7 @@ def test_details_changed_meanwhile_are_not_overwritten(harness: OutboxHarness) -
         service.users.update_info(patient.pk, info)
     harness.deliver()
     command = harness.newest_command()
-    assert command.state == State.REFUSED and "meanwhile" in command.refusal
+    assert command.state == State.REFUSED and "in the meantime" in command.refusal
     assert sandbox_street(harness, patient) == "8 Their Street"
     form = page_text(client.get(f"{address}?again={command.pk}"))
     assert 'value="7 My Street"' in form and "8 Their Street" in form
@@ -286,7 +286,7 @@ def test_same_insurance_is_refused(harness: OutboxHarness) -> None:
     response = harness.submit_form(
         client, reverse("patients:insure", args=[patient.pk]), **{**PERSON, **CARD}
     )
-    assert response.status_code == 422 and "on record already" in page_text(response)
+    assert response.status_code == 422 and "already on file" in page_text(response)
     assert count_insurances(harness, patient) == 1
 
 
@@ -349,7 +349,7 @@ def test_source_still_connected_is_reported(harness: OutboxHarness) -> None:
     harness.deliver()
     assert harness.newest_command().state == State.DONE and count_connections(harness, source) == 1
     page = page_text(client.get(reverse("wearables:devices", args=[source.user_id])))
-    assert "and the source is still connected" in page
+    assert "but this source is still connected" in page
 
 
 def test_source_already_gone_is_done_without_sending(harness: OutboxHarness) -> None:
@@ -372,7 +372,7 @@ def test_duplicate_warning_stops_once_and_is_remembered(harness: OutboxHarness) 
                "email": f"{unique_name()}@example.invalid"}  # fmt: skip
     response = submit_registration(harness, client, **swapped)
     page = page_text(response)
-    assert response.status_code == 422 and "Look at the possible duplicates first" in page
+    assert response.status_code == 422 and "Check the possible duplicates first" in page
     assert "First and last name swapped, same birth date" in page
     assert f'value="{name}"' in page
     assert CommandRecord.objects.filter(kind="patient.create").count() == 1

@@ -206,7 +206,7 @@ def test_edit_keeps_change_made_meanwhile(harness: OutboxHarness) -> None:
         store_demographics({str(patient.pk): service.users.update_info(patient.pk, other_details)})
     response = client.post(address, own_values)
     assert response.status_code == 422
-    assert "changed these details meanwhile" in response.content.decode()
+    assert "details were changed in the meantime" in response.content.decode()
     resubmitted = shown_fields(response)
     assert resubmitted["phone_number"] == "+15550100444"
     assert client.post(address, resubmitted).status_code == 302

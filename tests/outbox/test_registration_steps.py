@@ -197,7 +197,7 @@ def test_insurance_can_be_added_after_seeing_another(harness: OutboxHarness) -> 
     own_values = {**PERSON, **CARD, **seen_insurances, "member_id": "MINE-1"}
     response: Any = harness.submit_form(client, address, **own_values)
     page, form = page_text(response), response.context["form"]
-    assert response.status_code == 422 and "Another insurance was recorded meanwhile" in page
+    assert response.status_code == 422 and "Another insurance was added in the meantime" in page
     assert "THEIRS-1" in page and 'value="MINE-1"' in page
     new_hidden_values = {name: form[name].value() for name in ("form_id", *seen_insurances)}
     assert client.post(address, {**own_values, **new_hidden_values}).status_code == 302
@@ -230,7 +230,7 @@ def test_second_click_after_registration_leads_to_patient(harness: OutboxHarness
 
     response: Any = client.post(REGISTER, {**values, "first_line": "9 Other Street"})
     page, form = page_text(response), response.context["form"]
-    assert response.status_code == 422 and "This form was already sent" in page
+    assert response.status_code == 422 and "This form was already submitted" in page
     assert first.headers["Location"] in page and 'value="9 Other Street"' in page
     assert "Another patient has this reference" not in page
     assert form["form_id"].value() not in ("", form_id)

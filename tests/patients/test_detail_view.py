@@ -76,7 +76,7 @@ def test_page_shows_patient_with_all_sections(client: Client, maria: None) -> No
                   "Unassigned", "No notes and no calls yet", "Change log"):  # fmt: skip
         assert words in page, words
     assert "Fallback" not in page and "Without bounds" not in page
-    assert "M-BEFORE" not in page and "Who looked at this record" not in page
+    assert "M-BEFORE" not in page and "Who viewed this record" not in page
     assert page.count('class="person"') == 1
 
 
@@ -109,8 +109,9 @@ def test_detail_records_the_view(client: Client, maria: None, clinician: User) -
 def test_detail_works_without_demographics(client: Client, clinician: User) -> None:
     patient(1).save()
     page = get_page(client).content.decode()
-    for words in ("No name on file", "The service has none for this patient yet", "None on record",
-                  "No orders yet", "No device or app is connected"):  # fmt: skip
+    for words in ("No name on file", "The lab service has none for this patient yet",
+                  "No insurance on file", "No orders yet",
+                  "No device or app is connected"):  # fmt: skip
         assert words in page, words
 
 
@@ -128,7 +129,7 @@ def test_detail_shows_name_from_order(client: Client, clinician: User) -> None:
 
 def test_detail_says_that_patient_is_missing(client: Client, clinician: User) -> None:
     patient(1, missing_since=NOW).save()
-    assert "The service no longer has this patient" in get_page(client).content.decode()
+    assert "The lab service no longer has this patient" in get_page(client).content.decode()
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "not json", '{"medical_proxy": 7}'])
@@ -144,7 +145,7 @@ def test_raw_records_need_a_permission(
 ) -> None:
     client.force_login(staff(role, f"{role} two"))
     page = get_page(client).content.decode()
-    assert ("Records as received" in page) is is_visible
+    assert ("Data as received from the lab service" in page) is is_visible
     assert ("&#34;medical_proxy&#34;" in page) is is_visible
 
 

@@ -150,9 +150,10 @@ def test_patient_without_demographics_has_newest_order_name(
     for text in ("jose", "new"):
         page = client.get(ADDRESS, {"q": text}).content.decode()
         assert (
-            "Search orders too" in page and f'<input type="hidden" name="q" value="{text}">' in page
+            "Search orders</button>" in page
+            and f'<input type="hidden" name="q" value="{text}">' in page
         )
-    assert "Search orders too" not in client.get(ADDRESS).content.decode()
+    assert "Search orders</button>" not in client.get(ADDRESS).content.decode()
     results_page = client.post("/find/", {"q": "new"}, follow=True).content.decode()
     assert f"/patients/{uid('patient', 4)}/" in results_page
 
@@ -208,7 +209,7 @@ def test_list_records_shown_patients(client: Client, several_patients: None) -> 
 def test_empty_list_and_no_match_have_texts(client: Client, clinician: User) -> None:
     assert b"No patients yet" in client.get(ADDRESS).content
     patient(1).save()
-    assert b"Nobody matches" in client.get(ADDRESS, {"q": "zzz"}).content
+    assert b"No matching patients" in client.get(ADDRESS, {"q": "zzz"}).content
 
 
 @pytest.mark.parametrize("sort", ["created_on", "name"])

@@ -163,7 +163,7 @@ def test_insurance_tab_shows_when_it_was_seen(client: Client, clinician: User) -
     text = page(client, "insured/")
     now, before = text.index("M-NOW"), text.index("M-BEFORE")
     assert now < text.index("Added") < before
-    assert before < text.rindex("Added") < text.index("Last seen")
+    assert before < text.rindex("Added") < text.index("Inactive since")
     # The service does not report when a policy began or was replaced.
     assert "In force since" not in text and "Replaced" not in text
 
@@ -255,7 +255,7 @@ def test_viewers_tab_needs_audit_permission(client: Client, clinician: User) -> 
     page(client, "insured/")
     assert client.get(OVERVIEW + "viewers/").status_code == 403
     client.force_login(staff("lab admin", "lena"))
-    assert "Who looked at this record" in page(client)
+    assert "Who viewed this record" in page(client)
     people = client.get(OVERVIEW + "viewers/").context["people"]
     # The own view of this page is recorded after reading, so it appears next time.
     assert [(one.user.username, one.opened) for one in people] == [("lena", 1), ("clinician", 2)]

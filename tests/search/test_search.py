@@ -152,7 +152,7 @@ def test_parcel_is_shown_with_its_tracking_number(client: Client, clinic: None) 
     (match,) = suggested_matches(client, "94001112").parcels
     assert match.number == "9400111202555842"
     page = client.post("/find/suggestions/", {"q": "94001112"}).content.decode()
-    assert "Parcels" in page and "<strong>9400111202555842</strong>" in page
+    assert "Packages" in page and "<strong>9400111202555842</strong>" in page
 
 
 def test_few_digits_are_no_tracking_number(client: Client, clinic: None) -> None:
@@ -249,13 +249,13 @@ def test_several_matches_are_shown_on_a_page_with_a_url(client: Client, clinic: 
         page = client.get(address)
         assert page.status_code == 200
         text = page.content.decode()
-        assert "Found for “mar gonz”" in text
+        assert "Search results for “mar gonz”" in text
         for words in ("Maria Gonzalez", "Jan 2, 1980", "Phoenix", "Mario Gonzaga", "No orders"):
             assert words in text, words
     assert page.context["result"].people[0].patient_id == uid("patient", 1), "open orders first"
     other = Client()
     other.force_login(staff("front desk", "another"))
-    assert "This search is over" in other.get(address).content.decode()
+    assert "This search has expired" in other.get(address).content.decode()
 
 
 def test_exact_names_are_before_prefix_matches(client: Client, desk: User) -> None:
@@ -279,12 +279,12 @@ def test_orders_with_a_name_no_patient_has_are_found(client: Client, clinic: Non
     )
     assert enter_target(client, "zora") == order_page(7)
     assert (
-        "Parcel for <bdi>Zora Parcel</bdi>"
+        "Package for <bdi>Zora Parcel</bdi>"
         in client.post("/find/suggestions/", {"q": "zora"}).content.decode()
     )
     assert enter_target(client, "wilma bef") == order_page(8)
     page = client.post("/find/suggestions/", {"q": "wilma bef"}).content.decode()
-    assert "Mario Gonzaga" in page and "Once Wilma Before" in page
+    assert "Mario Gonzaga" in page and "Formerly Wilma Before" in page
 
 
 def test_parcel_from_stock_is_an_order_without_a_patient(client: Client, desk: User) -> None:
@@ -473,10 +473,10 @@ def test_user_without_names_sees_a_hint(client: Client, clinic: None) -> None:
     typed = {"q": "gonzalez"}
     told = client.post("/find/suggestions/", typed).content.decode()
     page = client.post(ADDRESS, typed, follow=True).content.decode()
-    assert "Your role does not show people" in told and "Your role does not show people" in page
+    assert "Your role cannot search for patients" in told and "Your role cannot search" in page
     client.force_login(staff("front desk", "colleague"))
     told = client.post("/find/suggestions/", {"q": NOWHERE}).content.decode()
-    assert "Nothing matches" in told and "Your role" not in told
+    assert "No matches" in told and "Your role" not in told
 
 
 def test_kit_without_patient_shows_a_dash_to_a_viewer(client: Client) -> None:
@@ -491,4 +491,4 @@ def test_parcel_is_shown_with_its_recipient(client: Client) -> None:
     named.save()
     client.force_login(staff("clinician"))
     page = client.post("/find/suggestions/", {"q": str(uid("order", 1))[:8]}).content.decode()
-    assert "Parcel for <bdi>2nd Floor &amp; &lt;Co&gt;</bdi>" in page
+    assert "Package for <bdi>2nd Floor &amp; &lt;Co&gt;</bdi>" in page

@@ -201,7 +201,7 @@ def test_device_page_works(client: Client, patient_with_data: None) -> None:
     page = get(client)
     for text in ("Maria Testperson", "Heart rate", "bpm", "Band <One>, watch", "America/Phoenix",
                   "Glucose", "5.4", "mmol/L", "ring, watch", "Notes", "felt fine",
-                  "Steps a day", "4,321", "Mar 23 – Mar 29, 2026", "no data"):  # fmt: skip
+                  "Steps per day", "4,321", "Mar 23 – Mar 29, 2026", "no data"):  # fmt: skip
         assert escape(text) in page, text
     assert page.count("<figure") == 1
 

@@ -69,7 +69,7 @@ def test_samples_in_another_unit_are_left_out_with_note(reader: Client) -> None:
     handle_samples([samples_event(1, "glucose", sugars)])
     (point,) = filled_points(sample_chart("glucose"))
     assert (point.value, point.low, point.high, point.count) == (6, 5.5, 6.5, 2)
-    note = "3 samples are left out: in another unit, without unit, or without a number to draw."
+    note = "3 samples are not shown: they have a different unit, no unit, or no usable number."
     assert sample_chart("glucose").note == note
     # below the title and in the table
     assert device_page(reader, measure="glucose").count(note) == 2

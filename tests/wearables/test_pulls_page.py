@@ -146,10 +146,10 @@ def test_pulls_page_needs_patients_permission(client: Client) -> None:
 
 
 def test_pulls_page_says_when_no_pull_fails(client: Client, coordinator: User) -> None:
-    assert b"No pull yet" in client.get(ADDRESS).content
+    assert b"No pulls yet" in client.get(ADDRESS).content
     pull(1)
     page = client.get(ADDRESS).content
-    assert b"No pull fails or is being retried." in page
+    assert b"No pulls are failing or being retried." in page
 
 
 def test_pulls_page_query_count_does_not_grow(client: Client, coordinator: User) -> None:

@@ -89,7 +89,7 @@ def test_strip_shows_silent_connection_and_failing_pull(client: Client) -> None:
     text = get(client).content.decode()
     assert "Last data" in text and 'data-st="needs-action"' in text
     assert "1 pull failed or retrying" in text and f"user_id={WHO}" in text
-    assert "No sleep, steps or glucose in these days." in text
+    assert "No sleep, steps or glucose data on these days." in text
 
 
 def test_strip_rejects_invalid_day(client: Client) -> None:

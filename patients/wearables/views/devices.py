@@ -13,6 +13,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import may, requires
@@ -25,13 +26,13 @@ from patients.wearables import charts
 from patients.wearables.charts import Newest, NewestDay
 from patients.wearables.measures import DAILY, TEXT_RESOURCES, Measure, sample_measure
 from patients.wearables.recency import newest_data_by_provider
-from patients.wearables.spans import DAY, FIRST, LAST, LENGTHS, MONTH, WEEK, Span
+from patients.wearables.spans import DAY, FIRST, LABELS, LAST, LENGTHS, MONTH, WEEK, Span
 
 MAX_CHARTS: Final = 4
 """Most sources of one measure that have a chart, those with the newest data first."""
 _EARLIEST: Final = date(FIRST.year + 1, 1, 1)
 _AHEAD: Final = timedelta(days=2)
-_DATE_RANGE_ERROR: Final = "Choose a day from 1971 to 2098."
+_DATE_RANGE_ERROR: Final = gettext_noop("Choose a date from 1971 to 2098.")
 
 
 class ChartForm(forms.Form):
@@ -44,7 +45,7 @@ class ChartForm(forms.Form):
     def clean_last(self) -> date | None:
         last: date | None = self.cleaned_data["last"]
         if last and not FIRST.year < last.year < LAST.year:
-            raise forms.ValidationError(_DATE_RANGE_ERROR)
+            raise forms.ValidationError(gettext(_DATE_RANGE_ERROR))
         return last
 
 
@@ -86,7 +87,7 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
             "charts": shown_charts,
             "left_out": left_out,
             "ranges": [
-                (name, _query(measure, Span(name, last, zone)), name == span.name)
+                (gettext(LABELS[name]), _query(measure, Span(name, last, zone)), name == span.name)
                 for name in LENGTHS
                 if not (measure.column and name == DAY)
             ],
@@ -130,10 +131,13 @@ def _charts(
 def _choices(
     newest: list[Newest], days: list[NewestDay]
 ) -> list[tuple[str, list[tuple[str, str]]]]:
-    sampled = {sample.measure.name: sample.measure.label for sample in newest}
+    sampled = {sample.measure.name: gettext(sample.measure.label) for sample in newest}
     groups = [
-        ("Measured through the day", sorted(sampled.items(), key=lambda pair: pair[1])),
-        ("Daily summaries", [(day.measure.name, day.measure.label) for day in days]),
+        (gettext("Measured throughout the day"), sorted(sampled.items(), key=lambda pair: pair[1])),
+        (
+            gettext("Daily summaries"),
+            [(day.measure.name, gettext(day.measure.label)) for day in days],
+        ),
     ]
     return [(label, options) for label, options in groups if options]
 

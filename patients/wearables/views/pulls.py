@@ -13,6 +13,7 @@ from django.db.models import Count, F, Min
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import requires
@@ -33,11 +34,11 @@ MAX_GROUPS: Final = 50
 class PullFilters(forms.Form):
     """The filters of the list of pulls."""
 
-    status = forms.CharField(required=False, max_length=40, label="State")
-    provider = forms.CharField(required=False, max_length=100, label="Provider")
-    resource = forms.CharField(required=False, max_length=100, label="Resource")
-    error = forms.CharField(required=False, max_length=100, label="Error")
-    user_id = forms.UUIDField(required=False, label="Patient ID")
+    status = forms.CharField(required=False, max_length=40, label=gettext_lazy("Status"))
+    provider = forms.CharField(required=False, max_length=100, label=gettext_lazy("Provider"))
+    resource = forms.CharField(required=False, max_length=100, label=gettext_lazy("Resource"))
+    error = forms.CharField(required=False, max_length=100, label=gettext_lazy("Error"))
+    user_id = forms.UUIDField(required=False, label=gettext_lazy("Patient ID"))
 
     COLUMNS: Final = {
         "status": "status",
@@ -61,7 +62,7 @@ class PullFilters(forms.Form):
 
     def _words(self, name: str, value: str) -> str:
         names = {"status": "historical_pull.status", "error": "historical_pull.error_details"}
-        words = vocabulary.term(names[name], value).label if name in names else value
+        words = gettext(vocabulary.term(names[name], value).label) if name in names else value
         return f"{self.fields[name].label}: {words}"
 
 
