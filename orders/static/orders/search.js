@@ -2,7 +2,7 @@
 // server for what was typed, Escape returns to where one was. Without this the box is a plain form.
 // Ctrl+K (or Cmd+K) opens it as a command palette: it then lists the actions of this page and the
 // pages as well, of which what is typed chooses. Actions are what the page declares for its keys
-// (`data-key`, `data-make`, `data-go`; see keys.js).
+// (`data-key`, `data-make`, `data-go`; see keys.js), pages also the links `data-page`.
 
 const box = document.getElementById("find");
 const list = document.getElementById("found");
@@ -37,7 +37,7 @@ function pageCommands() {
   const kinds = [
     [gettext("Actions"), "[data-key]", (one) => one.dataset.key],
     [gettext("New"), "[data-make]", (one) => `c ${one.dataset.make}`],
-    [gettext("Pages"), "[data-go]", (one) => `g ${one.dataset.go}`],
+    [gettext("Pages"), "[data-go], [data-page]", (one) => (one.dataset.go ? `g ${one.dataset.go}` : "")],
   ];
   const named = new Map();
   for (const [kind, css, keys] of kinds) {
@@ -67,9 +67,12 @@ function showCommands() {
       const option = document.createElement("div");
       option.setAttribute("role", "option");
       option.id = `found-a${commands.indexOf(one)}`;
-      const keys = document.createElement("kbd");
-      keys.textContent = one.keys;
-      option.append(one.name, keys);
+      option.append(one.name);
+      if (one.keys) {
+        const keys = document.createElement("kbd");
+        keys.textContent = one.keys;
+        option.append(keys);
+      }
       option.addEventListener("click", () => run(one));
       group.append(option);
     }
