@@ -71,7 +71,7 @@ def _check(database_url: str, words: Sequence[str] = ()) -> int:
     ]
     titles = [*(title for title, _, _ in steps), VULNERABILITIES]
     if unknown := [word for word in words if not any(word in title for title in titles)]:
-        print(f"No check is called {' or '.join(unknown)}. The checks are: {', '.join(titles)}.")
+        print(f"No check is named {' or '.join(unknown)}. The checks are: {', '.join(titles)}.")
         return 2
     wanted = [title for title in titles if not words or any(word in title for word in words)]
     audit: subprocess.Popen[str] | None = None

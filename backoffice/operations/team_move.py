@@ -58,11 +58,11 @@ class FormerRecords:
 def waiting() -> list[str]:
     """Describe the open commands, reports and bulk actions; empty if there are none."""
     counts = {
-        "requests that wait to be sent or for their outcome": CommandRecord.objects.open().count(),
-        "reports that wait to be sent or for their outcome": Report.objects.filter(
+        "requests waiting to be sent or for their outcome": CommandRecord.objects.open().count(),
+        "reports waiting to be sent or for their outcome": Report.objects.filter(
             state__in=[STORED, SENDING, UNCERTAIN]
         ).count(),
-        "bulk actions under way": BulkRun.objects.filter(state=BulkRun.State.OPEN).count(),
+        "bulk actions in progress": BulkRun.objects.filter(state=BulkRun.State.OPEN).count(),
     }
     return [f"{words}: {count}" for words, count in counts.items() if count]
 
@@ -79,7 +79,7 @@ def move(our_team: UUID, their_team: UUID, synced_lists: Sequence[SyncedList]) -
         if open_work := waiting():
             raise CannotMove(open_work_message(open_work))
         if service_team.mirror_team() != our_team:
-            raise CannotMove("The team was changed by somebody else just now.")
+            raise CannotMove("Someone else just changed the team.")
         Installation.objects.filter(pk=INSTALLATION_ID).update(team_id=their_team)
         _patients(our_team).filter(missing_since=None).update(missing_since=Now())
         _orders(our_team).filter(missing_since=None).update(missing_since=Now())
@@ -102,8 +102,8 @@ def move(our_team: UUID, their_team: UUID, synced_lists: Sequence[SyncedList]) -
 
 def open_work_message(open_work: Sequence[str]) -> str:
     return (
-        f"Nothing was changed: {', '.join(open_work)}. Wait until they have ended, or take"
-        " them back (System > Requests, Uploaded reports), and run this again."
+        f"Nothing was changed: {', '.join(open_work)}. Wait until they end, or take them"
+        " back (System > Requests, Uploaded reports), and run this again."
     )
 
 
