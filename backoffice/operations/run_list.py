@@ -80,7 +80,7 @@ COLUMNS: Final = (
         "state",
         gettext_noop("State"),
         (
-            ExportCell(gettext_noop("State"), lambda row: gettext(row.state.label)),
+            ExportCell(gettext_noop("State"), lambda row: row.state.label),
             ExportCell(gettext_noop("Failed attempts"), lambda row: row.run.attempts),
         ),
         sort="state",

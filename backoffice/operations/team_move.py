@@ -102,8 +102,8 @@ def move(our_team: UUID, their_team: UUID, synced_lists: Sequence[SyncedList]) -
 
 def open_work_message(open_work: Sequence[str]) -> str:
     return (
-        f"Nothing was changed: {', '.join(open_work)}. Wait until they end, or take them"
-        " back (System > Requests, Uploaded reports), and run this again."
+        f"Nothing was changed: {', '.join(open_work)}. Wait until they end, or withdraw"
+        " them (System > Requests, Uploaded reports), and run this again."
     )
 
 

@@ -60,7 +60,7 @@ def test_a_token_is_made_shown_once_and_recorded(asker: Client) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"account": "casey"}, "casey is a member of staff"),
+        ({"account": "casey"}, "casey is a staff member"),
         ({"account": ""}, "This field is required"),
         ({"account": "a\x00b"}, "Null characters are not allowed"),
         ({"scopes": []}, "Check at least one"),

@@ -341,7 +341,12 @@ def test_team_option_prints_one_line(installation: CheckedInstallation) -> None:
         ("https://api.us.example.invalid", "production", "us", ""),
         ("https://service.example.invalid", "production", "eu", ""),
         ("https://api.us.example.invalid", "sandbox", "us", "The address is for production"),
-        ("https://api.sandbox.us.example.invalid", "production", "us", "The address is for sandbox"),
+        (
+            "https://api.sandbox.us.example.invalid",
+            "production",
+            "us",
+            "The address is for sandbox",
+        ),
         ("https://api.sandbox.eu.example.invalid", "sandbox", "us", "The address is for region eu"),
     ],
 )

@@ -91,7 +91,7 @@ def missing_changes(clock_sandbox: Sandbox, ids: list[str]) -> list[str]:
 
 def reasons(client: Client) -> list[str]:
     answer = client.get("/health/status", headers={"Authorization": f"Bearer {TOKEN}"})
-    about = ("service's clock", "Orders change", "Reading changes")
+    about = ("service's clock", "Orders are changing", "Sync has read no changes")
     found: list[str] = answer.json()["reasons"]
     return [words for words in found if any(each in words for each in about)]
 
