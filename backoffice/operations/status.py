@@ -331,7 +331,7 @@ def _inbox_reasons(inbox: dict[str, Figure]) -> Iterator[Reason]:
     if inbox["flooded"]:
         yield Reason("degraded", gettext("Many deliveries without a valid signature are arriving."))
     if inbox["body_conflicts"]:
-        yield Reason("degraded", gettext("An event was delivered again with different contents."))
+        yield Reason("degraded", gettext("A message was received again with different content."))
 
 
 def _command_reasons(commands: dict[str, Figure]) -> Iterator[Reason]:

@@ -233,7 +233,7 @@ def test_status_page_describes_problems_to_permitted_roles(client: Client) -> No
     assert "No worker has answered on the queue staff for 5 min." in page
     assert "Resume sending" not in page
     assert "flooded by unsigned deliveries" in page
-    assert "body conflicts" not in page and "sent again with different contents" in page
+    assert "body conflicts" not in page and "received again with different content" in page
     client.force_login(staff("front desk"))
     assert client.get("/system/status/").status_code == 403
 

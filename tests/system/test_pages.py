@@ -136,9 +136,7 @@ def test_a_list_that_keeps_failing_is_late_and_says_why(client: Client) -> None:
 def test_a_late_list_is_said_so(client: Client) -> None:
     run("orders", 60)
     page = client.get("/system/").content.decode()
-    assert (
-        "(changes): not read completely in time. Check that the worker is running." in page
-    )
+    assert "(changes): not read completely in time. Check that the worker is running." in page
     assert "due every 30 s" in page
 
 

@@ -107,7 +107,7 @@ def release(request: HttpRequest) -> HttpResponseBase:
 
 
 _GROUPS = {
-    "inbox": gettext_noop("Events from the service"),
+    "inbox": gettext_noop("Lab service events"),
     "commands": gettext_noop("Requests by staff"),
     "lookups": gettext_noop("Single records"),
     "sync": gettext_noop("Lists"),
@@ -132,14 +132,14 @@ def _figure_groups(figures: status.Figures) -> list[tuple[str, list[tuple[str, s
 _LABELS = {
     "waiting": gettext_noop("waiting"),
     "failed": gettext_noop("failed"),
-    "quarantined": gettext_noop("from another team"),
+    "quarantined": gettext_noop("of another team"),
     "oldest_seconds": gettext_noop("oldest waiting for"),
     "last_event_seconds": gettext_noop("time since the last event"),
     "silent": gettext_noop("service sends no events"),
     "clock_skew_seconds": gettext_noop("clocks differ by"),
     "clocks_differ": gettext_noop("clocks differ too much"),
     "flooded": gettext_noop("flooded by unsigned deliveries"),
-    "body_conflicts": gettext_noop("sent again with different contents"),
+    "body_conflicts": gettext_noop("received again with different content"),
     "sending": gettext_noop("sending"),
     "uncertain": gettext_noop("outcome unknown"),
     "undecided": gettext_noop("needs a decision"),
