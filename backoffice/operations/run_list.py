@@ -93,7 +93,7 @@ COLUMNS: Final = (
             ExportCell(
                 gettext_noop("Changed since"), lambda row: row.run.window_start, is_timestamp=True
             ),
-            ExportCell(gettext_noop("Error"), lambda row: row.run.error),
+            ExportCell(gettext_noop("Error"), lambda row: gettext(row.run.error)),
         ),
     ),
     Column(

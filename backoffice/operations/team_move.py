@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 
 from backoffice.audit.recording import record_console_action
 from backoffice.core import service_team
@@ -29,7 +30,7 @@ from orders.models import Order
 from patients.models import Patient
 from webhooks.models import Event
 
-MOVED: Final = "This installation moved to another team of the service."
+MOVED: Final = gettext_noop("This installation moved to another team of the service.")
 """Error of the sync runs that were open at the move."""
 _LOCK: Final = (
     f"LOCK TABLE {CommandRecord._meta.db_table}, {Report._meta.db_table},"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.db.models import QuerySet
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.mirror.models import UnreadRecord
 from backoffice.operations.filters import UnreadFilterSet
@@ -32,7 +32,7 @@ COLUMNS: Final = (
         "reason",
         gettext_noop("Error"),
         (
-            ExportCell(gettext_noop("Error"), lambda row: row.reason),
+            ExportCell(gettext_noop("Error"), lambda row: gettext(row.reason)),
             ExportCell(gettext_noop("Rest stored"), lambda row: row.is_stored),
         ),
         cell_css="wrap",
