@@ -119,13 +119,13 @@ def report_vulnerabilities(answer: str, error_output: str) -> bool:
         print("FAILED  known vulnerabilities", *flaws, sep="\n")
     elif not packages:
         print(
-            "COULD NOT ASK for known vulnerabilities: no answer.",
+            "NOT CHECKED  known vulnerabilities: no answer.",
             error_output.strip()[-300:],
             sep="\n",
         )
     elif unchecked:
         print(
-            f"COULD NOT ASK for known vulnerabilities of {len(unchecked)} of {len(packages)}:"
+            f"NOT CHECKED  known vulnerabilities of {len(unchecked)} of {len(packages)}:"
             f" {', '.join(unchecked[:5])} …"
         )
     else:
