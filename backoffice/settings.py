@@ -28,7 +28,7 @@ def configured(name: str, development: str, hint: str = "") -> str:
     value = env.text(name, development if LOCAL else "")
     if not value:
         env.add_error(
-            f"{name} is not set. Development values hold only while everything is local: set "
+            f"{name} is not set. Default values apply only on a development machine. Set "
             f"{name}{hint}, or LOCAL=1 on a development machine."
         )
     return value
@@ -41,14 +41,14 @@ LOCAL = env.flag(
     "LOCAL", not env.text("DATABASE_URL") and env.text("MANAGEMENT_ENV") != "production"
 )
 if DEBUG and not LOCAL:
-    env.add_error("DEBUG shows settings and rows on error pages: it needs LOCAL=1.")
+    env.add_error("DEBUG shows settings and rows on error pages. It requires LOCAL=1.")
 HTTPS_ONLY = env.flag("HTTPS_ONLY", not LOCAL)
 PORT = env.number("PORT", 8000, 1, 65535)
 SANDBOX_PORT = env.number("SANDBOX_PORT", 8100, 1, 65535)
 
 SECRET_KEY = configured("SECRET_KEY", "development-only-" * 4, " to 50 random characters or more")
 if SECRET_KEY and len(SECRET_KEY) < 50:
-    env.add_error("SECRET_KEY is too short: it must have 50 characters or more.")
+    env.add_error("SECRET_KEY is too short. It must have at least 50 characters.")
 SECRET_KEY_FALLBACKS = env.word_list("SECRET_KEY_FALLBACKS")
 # Keys of encrypted columns and files (`core/encryption`): the first encrypts, all decrypt.
 FIELD_KEYS = env.field_keys(
@@ -62,10 +62,10 @@ AUDIT_HEAD_FILE = env.writable_file("AUDIT_HEAD_FILE")
 ALLOWED_HOSTS = env.word_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
 if not ALLOWED_HOSTS:
     env.add_error(
-        "ALLOWED_HOSTS is not set. Name the hosts this back office is reached by, comma separated."
+        "ALLOWED_HOSTS is not set. List the hosts of this back office, separated by commas."
     )
 if "*" in ALLOWED_HOSTS:
-    env.add_error("ALLOWED_HOSTS must name hosts: * accepts every host.")
+    env.add_error("ALLOWED_HOSTS must name hosts. * would accept every host.")
 
 # Operations
 
@@ -114,7 +114,7 @@ if MANAGEMENT_ENV == "production":
     env.check_https("SERVICE_BASE_URL", SERVICE_BASE_URL)
     env.check_https("MANAGEMENT_BASE_URL", MANAGEMENT_BASE_URL)
     if not env.text("SERVICE_BASE_URL"):
-        env.add_error("SERVICE_BASE_URL is not set: production has no default for it.")
+        env.add_error("SERVICE_BASE_URL is not set. Production has no default for it.")
 
 WEBHOOK_SECRETS = env.webhook_secrets(
     configured("WEBHOOK_SECRETS", "whsec_bG9jYWwtc2FuZGJveC13ZWJob29rLXNlY3JldA==")
@@ -163,7 +163,7 @@ EMAIL_TIMEOUT = 10  # seconds
 EMAIL_FROM = env.text("EMAIL_FROM", "backoffice@localhost" if LOCAL else "")
 SITE_URL = env.url("SITE_URL", f"http://127.0.0.1:{PORT}", ("https", "http")).rstrip("/")
 if EMAIL_URL and not (LOCAL or (EMAIL_FROM and env.text("SITE_URL"))):
-    env.add_error("EMAIL_URL needs EMAIL_FROM and SITE_URL: links lead there.")
+    env.add_error("EMAIL_URL requires EMAIL_FROM and SITE_URL, which links in emails use.")
 
 # Intervals of the sync (see `celery.py`)
 
@@ -204,8 +204,8 @@ if LOCAL:
         MANAGEMENT_ENV, SERVICE_API_KEY, DATABASE_URL, REDIS_URL, ALLOWED_HOSTS
     ):
         env.add_error(
-            f"LOCAL is 1 (a development machine, with published secrets), but {_sign}. Set LOCAL=0,"
-            " DATABASE_URL and keys of your own, or take that away."
+            f"LOCAL is 1 (a development machine with published secrets), but {_sign}. Set LOCAL=0,"
+            " DATABASE_URL and your own keys, or remove that setting."
         )
 else:
     env.check_strength("SECRET_KEY", [SECRET_KEY], 50)
@@ -459,7 +459,7 @@ OIDC_CREATE = env.flag("OIDC_CREATE", False)
 # Whether the provider itself requires a second factor.
 OIDC_SECOND_FACTOR = env.flag("OIDC_SECOND_FACTOR", False)
 if OIDC_SERVER_URL and not (OIDC_CLIENT_ID and OIDC_CLIENT_SECRET):
-    env.add_error("OIDC_SERVER_URL needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.")
+    env.add_error("OIDC_SERVER_URL requires OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.")
 SOCIALACCOUNT_ADAPTER = "backoffice.accounts.single_sign_on.SocialAccountAdapter"
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {

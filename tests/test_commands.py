@@ -29,9 +29,11 @@ def status(client: Client, token: str) -> int:
 def test_earlier_tokens_are_listed_until_revoked(client: Client) -> None:
     others, _ = create_token("other")
     first, messages = create_token("reporting")
-    assert messages.startswith("Made the service account reporting.\n")
+    assert messages.startswith("Created the service account reporting.\n")
     second, messages = create_token("reporting")
-    assert messages.startswith("1 earlier token of reporting: still valid (--revoke ends them).\n")
+    assert messages.startswith(
+        "1 earlier token of reporting: still valid (use --revoke to end them).\n"
+    )
     assert [status(client, token) for token in (first, second)] == [200, 200]
     third, messages = create_token("reporting", "--revoke")
     assert messages.startswith("2 earlier tokens of reporting: revoked.\n")

@@ -217,5 +217,5 @@ def test_second_database_is_created_once(home: Path) -> None:
 def test_folder_of_another_user_is_refused(home: Path) -> None:
     link = home / "link"
     link.symlink_to(home)
-    with pytest.raises(embedded.ServersError, match="somebody else"), embedded.servers(link):
+    with pytest.raises(embedded.ServersError, match="another user"), embedded.servers(link):
         pass

@@ -64,7 +64,7 @@ def test_pending_lookups_keep_first_sync_open() -> None:
     Lookup.objects.create(kind="a", key="3", due_at=None, error="refused")
     sync_progress = SyncProgress.read(database_url())
     assert (sync_progress.looked_up, sync_progress.left, sync_progress.failing) == (1, 1, 1)
-    assert sync_progress.parts == ["look-ups left: 1"]
+    assert sync_progress.parts == ["lookups left: 1"]
     assert not sync_progress.over and sync_progress.nearly_over
     Lookup.objects.filter(key="2").update(looked_at=timezone.now())
     assert SyncProgress.read(database_url()).over
@@ -95,7 +95,7 @@ def test_later_start_reports_catching_up(capsys: pytest.CaptureFixture[str]) -> 
     assert not later.over
     messages: list[str] = []
     later.show(messages.append)
-    assert "look-ups left: 1" in capsys.readouterr().out
+    assert "lookups left: 1" in capsys.readouterr().out
     Lookup.objects.update(looked_at=timezone.now())
     later.next_read_at = 0
     later.show(messages.append)

@@ -67,8 +67,7 @@ def test_killed_child_is_restarted_without_orphans(
     supervisor.tend()
     wait_until(lambda: not is_alive(orphan), 60, "the orphan to end")
     assert messages == [
-        f"family ended (SIGKILL), starting it again in 1 s. {tmp_path}/family.log has its last "
-        "words."
+        f"family ended (SIGKILL), restarting in 1 s. {tmp_path}/family.log has its last output."
     ]
 
     def is_restarted() -> bool:
@@ -206,7 +205,7 @@ def test_second_start_does_not_change_the_first(tmp_path: Path) -> None:
                 60,
                 "the process has its name",
             )
-            with pytest.raises(launcher.LauncherError, match="running already"):
+            with pytest.raises(launcher.LauncherError, match="already running"):
                 launcher.run_all(with_sandbox=True, where=tmp_path)
             assert running_demo.running_environment(tmp_path) == {"PORT": "8000"}
         finally:
@@ -225,14 +224,14 @@ def test_equal_ports_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_extra_arguments_are_refused(command: str) -> None:
     done = run(command, "nonsense")
     assert done.returncode == 2
-    message = "takes --anew and no other word" if command == "demo" else "takes no further words"
+    message = "takes only --anew" if command == "demo" else "takes no arguments"
     assert done.stdout == f"./run {command} {message}: nonsense\n"
 
 
 def test_unknown_check_is_refused() -> None:
     done = run("check", "nonsense")
     assert done.returncode == 2
-    assert "No check is called nonsense. The checks are: lint, format, types" in done.stdout
+    assert "No check is named nonsense. The checks are: lint, format, types" in done.stdout
 
 
 def test_demo_discards_only_its_own_data() -> None:

@@ -28,6 +28,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import OuterRef
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.translation import gettext
 
 from backoffice.accounts.access import SERVICE_ACCOUNT
 from backoffice.accounts.models import User
@@ -125,16 +126,20 @@ def account_of(name: str) -> tuple[User, bool]:
     account = User.objects.select_for_update().filter(username=name).first()
     if account is None:
         if not (1 <= len(name) <= 150 and name.isprintable()):
-            raise ValidationError("The name of an account is one line of at most 150 characters.")
+            raise ValidationError(
+                gettext("The name of an account must be one line of at most 150 characters.")
+            )
         account = User(username=name)
         account.set_unusable_password()
         account.save()
         account.groups.add(Group.objects.get(name=SERVICE_ACCOUNT))
         return account, True
     if not account.groups.filter(name=SERVICE_ACCOUNT).exists():
-        raise ValidationError(f"{name} is a member of staff, not a service account.")
+        words = gettext("%(name)s is a staff member, not a service account.")
+        raise ValidationError(words % {"name": name})
     if not account.is_active:
-        raise ValidationError(f"The service account {name} is switched off.")
+        words = gettext("The service account %(name)s is turned off.")
+        raise ValidationError(words % {"name": name})
     return account, False
 
 

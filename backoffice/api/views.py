@@ -10,6 +10,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 from drf_spectacular.renderers import OpenApiJsonRenderer2
@@ -29,9 +30,9 @@ SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
 METHODS: Final = ("GET", "HEAD", "POST")
 _STATES: Final = {
-    "good": ("result-in", "tick", "Active"),
-    "expired": ("closed", "dash", "Expired"),
-    "revoked": ("closed", "dash", "Revoked"),
+    "good": ("result-in", "tick", gettext_noop("Active")),
+    "expired": ("closed", "dash", gettext_noop("Expired")),
+    "revoked": ("closed", "dash", gettext_noop("Revoked")),
 }
 
 

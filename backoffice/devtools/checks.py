@@ -71,7 +71,7 @@ def _check(database_url: str, words: Sequence[str] = ()) -> int:
     ]
     titles = [*(title for title, _, _ in steps), VULNERABILITIES]
     if unknown := [word for word in words if not any(word in title for title in titles)]:
-        print(f"No check is called {' or '.join(unknown)}. The checks are: {', '.join(titles)}.")
+        print(f"No check is named {' or '.join(unknown)}. The checks are: {', '.join(titles)}.")
         return 2
     wanted = [title for title in titles if not words or any(word in title for word in words)]
     audit: subprocess.Popen[str] | None = None
@@ -119,13 +119,13 @@ def report_vulnerabilities(answer: str, error_output: str) -> bool:
         print("FAILED  known vulnerabilities", *flaws, sep="\n")
     elif not packages:
         print(
-            "COULD NOT ASK for known vulnerabilities: no answer.",
+            "NOT CHECKED  known vulnerabilities: no answer.",
             error_output.strip()[-300:],
             sep="\n",
         )
     elif unchecked:
         print(
-            f"COULD NOT ASK for known vulnerabilities of {len(unchecked)} of {len(packages)}:"
+            f"NOT CHECKED  known vulnerabilities of {len(unchecked)} of {len(packages)}:"
             f" {', '.join(unchecked[:5])} …"
         )
     else:

@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> int:
     }
     try:
         if rest and command in WITHOUT_ARGUMENTS:
-            raise LauncherError(f"./run {command} takes no further words: {' '.join(rest)}", code=2)
+            raise LauncherError(f"./run {command} takes no arguments: {' '.join(rest)}", code=2)
         return commands[command](rest)
     except LauncherError as error:
         say(str(error))
@@ -110,7 +110,7 @@ def say(words: str) -> None:
 
 def demo(words: list[str]) -> int:
     if words not in ([], [ANEW]):
-        raise LauncherError(f"./run demo takes {ANEW} and no other word: {' '.join(words)}", code=2)
+        raise LauncherError(f"./run demo takes only {ANEW}: {' '.join(words)}", code=2)
     return run_all(with_sandbox=True, anew=bool(words))
 
 
@@ -134,9 +134,9 @@ def run_all(*, with_sandbox: bool, anew: bool = False, where: Path | None = None
 def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
     port, sandbox_port = port_of("PORT", 8000), port_of("SANDBOX_PORT", 8100)
     if running_demo.running_environment(base):
-        raise LauncherError("It is running already, from this folder: stop that one first.")
+        raise LauncherError("It is already running from this folder. Stop it first.")
     if with_sandbox and port == sandbox_port:
-        raise LauncherError(f"PORT and SANDBOX_PORT are both {port}: they must differ.")
+        raise LauncherError(f"PORT and SANDBOX_PORT are both {port}. They must differ.")
     settled = resolve_service_settings(os.environ, sandbox_port if with_sandbox else None)
     check_settings({**settled, "PORT": str(port)})
     check_port_is_free(port, "PORT", 8001)
@@ -148,7 +148,8 @@ def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
             discard_demo_data(servers)
         elif with_sandbox and has_earlier_tables(servers.database_url):
             raise LauncherError(
-                "An earlier state of the project made this demo. Start a new one: ./run demo --anew"
+                "This demo is from an early version of the project. Start a new one:"
+                " ./run demo --anew"
             )
         environment = environment_for(servers, settled)
         environment["PORT"] = str(port)
@@ -158,7 +159,7 @@ def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
             first_sync = _start_all(
                 supervisor, servers, port, sandbox_port if with_sandbox else None
             )
-            say("Ctrl-C stops everything.")
+            say("Press Ctrl-C to stop everything.")
             while True:
                 servers.tend(say)
                 supervisor.tend()
@@ -174,17 +175,17 @@ def discard_demo_data(servers: Servers) -> None:
     """Delete the data of earlier demos."""
     if not servers.embedded:
         raise LauncherError(
-            f"{ANEW} throws data away, and only what a demo here made up: DATABASE_URL names"
+            f"{ANEW} deletes data, and only data that a demo made up here. DATABASE_URL names"
             " another PostgreSQL.",
             code=2,
         )
     if not is_empty(servers.database_url) and not is_demo_database(servers.database_url):
         raise LauncherError(
-            f"{ANEW} throws data away, and only what a demo here made up: this database holds what"
-            " ./run up brought from a configured service.",
+            f"{ANEW} deletes data, and only data that a demo made up here. This database has data"
+            " that ./run up read from a configured service.",
             code=2,
         )
-    say("Throwing away what was made up before")
+    say("Deleting the data of earlier demos")
     name = embedded.database_name(servers.database_url)
     for database in (name, f"{name}_sandbox"):
         servers.empty_database(database)
@@ -196,7 +197,7 @@ def _start_all(
     if sandbox_port is not None:
         name = embedded.database_name(servers.database_url)
         database = os.environ.get("SANDBOX_DATABASE_URL") or servers.database(f"{name}_sandbox")
-        first = " (this first time it makes up its people)" if is_empty(database) else ""
+        first = " (the first time, it makes up patients)" if is_empty(database) else ""
         say(f"Starting the sandbox{first}")
         supervisor.start(
             "sandbox",
@@ -210,7 +211,7 @@ def _start_all(
     _make_static_folder()
     if supervisor.environment.get("LOCAL") != "1":
         supervisor.complete("static", *MANAGE, "collectstatic", "--noinput")
-    say("Bringing the database up to date")
+    say("Migrating the database")
     supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
     if sandbox_port is None:
         check_team(supervisor.environment)
@@ -293,12 +294,12 @@ def check_port_is_free(port: int, name: str, example: int) -> None:
             listener.bind(("127.0.0.1", port))
         except PermissionError:
             raise LauncherError(
-                f"Port {port} needs root: choose another with {name}={example}."
+                f"Port {port} requires root. Choose another port with {name}={example}."
             ) from None
         except OSError:
             raise LauncherError(
-                f"Port {port} is in use by another program: stop that one, or choose another port, "
-                f"for example {name}={example} ./run demo"
+                f"Port {port} is in use by another program. Stop that program, or choose another "
+                f"port, for example {name}={example} ./run demo"
             ) from None
 
 
@@ -368,9 +369,9 @@ def test_servers() -> Iterator[tuple[Servers, bool]]:
 
 def stop_test_servers(arguments: list[str]) -> int:
     if arguments != [STOP]:
-        raise LauncherError(f"./run test {STOP} takes no further words.", code=2)
+        raise LauncherError(f"./run test {STOP} takes no other arguments.", code=2)
     stopped = background.stop(test_home())
-    say("The test servers are stopped." if stopped else "No test servers are running.")
+    say("Stopped the test servers." if stopped else "No test servers are running.")
     return 0
 
 
@@ -384,7 +385,7 @@ def proofs(kind: str, names: list[str]) -> int:
     all_names = PROOFS[kind]
     for name in names:
         if name not in all_names:
-            raise LauncherError(f"There is no {kind} {name!r}; there are {', '.join(all_names)}.")
+            raise LauncherError(f"There is no {kind} {name!r}. Choose from {', '.join(all_names)}.")
     worst = 0
     _make_static_folder()
     for name in names or all_names:
@@ -407,7 +408,7 @@ def proofs(kind: str, names: list[str]) -> int:
 def shots(arguments: list[str]) -> int:
     """Take screenshots of every page on throw-away servers."""
     if len(arguments) > 1:
-        raise LauncherError("./run shots takes one folder at most.", code=2)
+        raise LauncherError("./run shots takes at most one folder.", code=2)
     folder = [str(Path(arguments[0]).resolve())] if arguments else []
     _make_static_folder()
     with embedded.throwaway_servers() as servers:

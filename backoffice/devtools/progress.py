@@ -104,7 +104,7 @@ class SyncProgress:
         failed = [run.resource for run in self.runs if run.state == "failed"]
         return [
             *open_runs[:3],
-            *([f"look-ups left: {self.left:,}"] if self.left else []),
+            *([f"lookups left: {self.left:,}"] if self.left else []),
             *([f"failed: {', '.join(failed)}, see System"] if failed else []),
         ]
 
@@ -158,9 +158,7 @@ class FirstSync:
             self.over = True
             self._clear()
             ending = (
-                f"; look-ups that fail: {progress.failing:,}, see System"
-                if progress.failing
-                else ""
+                f"; failing lookups: {progress.failing:,}, see System" if progress.failing else ""
             )
             say(f"{self.name}: {rows:,} rows in {seconds:.0f} s{ending}")
         elif progress.parts:

@@ -130,8 +130,8 @@ class Supervisor:
                 child.restarts += 1
                 child.restart_at = now + pause
                 self.say(
-                    f"{child.name} ended ({_ending(child.process)}), starting it again in "
-                    f"{pause} s. {self.logs / child.name}.log has its last words."
+                    f"{child.name} ended ({_ending(child.process)}), restarting in "
+                    f"{pause} s. {self.logs / child.name}.log has its last output."
                 )
 
     def stop(self) -> None:
@@ -165,7 +165,7 @@ class Supervisor:
     def _log_tail(self, name: str) -> str:
         path = self.logs / f"{name}.log"
         lines = path.read_text(errors="replace").splitlines()[-12:]
-        return "\n".join([f"Last words, from {path}:", *(f"  {name} | {line}" for line in lines)])
+        return "\n".join([f"Last output, from {path}:", *(f"  {name} | {line}" for line in lines)])
 
 
 def _signal(process: subprocess.Popen[bytes], signum: int, leader_only: bool = False) -> None:

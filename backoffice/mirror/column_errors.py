@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from django.db import connection, models
+from django.utils.translation import gettext_noop
 
 from backoffice.mirror.datetime_limits import to_utc_in_range
 from backoffice.mirror.tables import RowValues
@@ -60,25 +61,25 @@ def _problem(field: models.Field[Any, Any], value: object, is_indexed: bool) -> 
         low, high = connection.ops.integer_field_range(field.get_internal_type())
         number = value if isinstance(value, int) else None
         if number is None or not (low or 0) <= number <= (high or 2**63 - 1):
-            return "Integer out of the range of its column"
+            return gettext_noop("Number out of range for its column")
     elif isinstance(field, models.DateTimeField):
         try:
             moment = datetime.fromisoformat(value) if isinstance(value, str) else value
             if not isinstance(moment, datetime):
-                return "Moment out of the calendar"
+                return gettext_noop("Date and time out of range")
             to_utc_in_range(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
         except (ValueError, OverflowError):
-            return "Moment out of the calendar"
+            return gettext_noop("Date and time out of range")
     elif isinstance(field, models.DateField):
         if not isinstance(value, (date, str)):
-            return "Expected a date"
+            return gettext_noop("Expected a date")
     elif isinstance(field, (models.CharField, models.TextField)) and field.column != RECORD:
         if not isinstance(value, str):
-            return "Expected text"
+            return gettext_noop("Expected text")
         if field.max_length is not None and len(value) > field.max_length:
-            return "Text longer than its column"
+            return gettext_noop("Text too long for its column")
         if is_indexed and len(value.encode()) > MAX_INDEXED_BYTES:
-            return "Text longer than an index holds"
+            return gettext_noop("Text too long for an index")
     return ""
 
 

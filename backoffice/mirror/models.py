@@ -7,6 +7,7 @@ from typing import Final, Self
 
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy
 
 from backoffice.core.encryption.encrypted_fields import EncryptedTextField
 from backoffice.core.models import FastModel
@@ -107,13 +108,13 @@ class Drift(models.Model):
     """A difference between mirror and service, or an unexpected change of a record."""
 
     class Kind(models.TextChoices):
-        MISSING_LOCAL = "missing_local", "Was missing here"
-        MISSING_REMOTE = "missing_remote", "No longer at the service"
-        STALE = "stale", "Was out of date here"
-        SCHEMA = "schema", "Could not be read"
-        HISTORY_CONFLICT = "history_conflict", "History was rewritten"
-        MOVED = "moved", "Went to another patient"
-        REGRESSED = "regressed", "Went back in its life"
+        MISSING_LOCAL = "missing_local", gettext_lazy("Missing here")
+        MISSING_REMOTE = "missing_remote", gettext_lazy("No longer at the service")
+        STALE = "stale", gettext_lazy("Out of date here")
+        SCHEMA = "schema", gettext_lazy("Could not be read")
+        HISTORY_CONFLICT = "history_conflict", gettext_lazy("History was rewritten")
+        MOVED = "moved", gettext_lazy("Moved to another patient")
+        REGRESSED = "regressed", gettext_lazy("Moved back to an earlier status")
 
     run = models.ForeignKey(
         "sync.SyncRun", on_delete=models.CASCADE, null=True, related_name="drifts"

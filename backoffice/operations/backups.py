@@ -52,7 +52,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 def write(folder: Path) -> Manifest:
     """Write a backup. Raises CommandError; then no new folder is left."""
     if folder.exists():
-        raise CommandError(f"{folder} is there already: a backup goes into a folder of its own.")
+        raise CommandError(f"{folder} already exists. A backup needs a new folder.")
     started = time.monotonic()
     partial = folder.with_name(f"{folder.name}.partial")
     before = os.umask(0o077)
@@ -133,11 +133,13 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
     except FileNotFoundError:
-        raise CommandError(f"{folder} is no backup: it has no {MANIFEST}.") from None
+        raise CommandError(f"{folder} is not a backup: it has no {MANIFEST}.") from None
     except (msgspec.MsgspecError, json.JSONDecodeError):
         raise CommandError(f"The manifest of {folder} cannot be read.") from None
     if manifest.format != FORMAT:
-        raise CommandError(f"{folder} was made by another release: its form is not known here.")
+        raise CommandError(
+            f"{folder} was made by another release in a format that is not known here."
+        )
     measured = measure_files(folder)
     differing = sorted(
         name

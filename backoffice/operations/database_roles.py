@@ -54,7 +54,7 @@ def statements(prefix: str = PREFIX) -> Iterator[str]:
     The owner of the tables must run it, and needs the right to create roles.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", prefix):
-        raise CommandError("A prefix has small letters, digits and _ only.")
+        raise CommandError("A prefix can have only lowercase letters, digits and _.")
     for kind in _LIMITS:
         yield (
             f"DO $$ BEGIN CREATE ROLE {prefix}_{kind} LOGIN;"
@@ -122,8 +122,8 @@ def apply(lines: Iterator[str]) -> None:
             raise
         raise CommandError(
             f"PostgreSQL refused {line!r}: {error.__cause__.diag.message_primary}. Run"
-            " manage.py databaseroles --apply as the owner of the tables, with CREATEROLE; where"
-            f" somebody else made the roles, have them grant these to {_owner()} WITH ADMIN OPTION."
+            " manage.py databaseroles --apply as the owner of the tables, with CREATEROLE. If"
+            f" someone else created the roles, have them granted to {_owner()} WITH ADMIN OPTION."
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
 
 from backoffice.mirror.models import Drift
 from backoffice.operations.filters import DriftFilterSet
@@ -12,29 +13,31 @@ from backoffice.pages.formats import list_name
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 
 COLUMNS: Final = (
-    Column("record", "Record", (ExportCell("Record", lambda row: row.key),)),
+    Column(
+        "record", gettext_noop("Record"), (ExportCell(gettext_noop("Record"), lambda row: row.key),)
+    ),
     Column(
         "resource",
-        "List",
-        (ExportCell("List", lambda row: list_name(row.resource)),),
+        gettext_noop("List"),
+        (ExportCell(gettext_noop("List"), lambda row: list_name(row.resource)),),
         sort="resource",
     ),
     Column(
         "kind",
-        "Difference",
-        (ExportCell("Difference", lambda row: row.get_kind_display()),),
+        gettext_noop("Difference"),
+        (ExportCell(gettext_noop("Difference"), lambda row: row.get_kind_display()),),
         sort="kind",
     ),
     Column(
         "detail",
-        "Detail",
-        (ExportCell("Detail", lambda row: row.detail),),
+        gettext_noop("Detail"),
+        (ExportCell(gettext_noop("Detail"), lambda row: row.detail),),
         cell_css="wrap",
     ),
     Column(
         "found_at",
-        "Found",
-        (ExportCell("Found", lambda row: row.found_at, is_timestamp=True),),
+        gettext_noop("Found"),
+        (ExportCell(gettext_noop("Found"), lambda row: row.found_at, is_timestamp=True),),
         sort="found_at",
         cell_css="nowrap",
     ),
@@ -43,10 +46,10 @@ COLUMNS: Final = (
 
 class DriftList(ListPage):
     name = "drift"
-    title = "Differences found"
+    title = gettext_noop("Differences found")
     template = "system/drift.html"
     subject = "difference"
-    nouns = ("difference", "differences")
+    nouns = (gettext_noop("difference"), gettext_noop("differences"))
     needs = ("system.view",)
     columns = COLUMNS
     row_macros = "system/drift_rows.html"

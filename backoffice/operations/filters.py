@@ -7,6 +7,7 @@ from operator import itemgetter, or_
 from typing import ClassVar, Final
 
 from django.db.models import Model, Q, QuerySet
+from django.utils.translation import gettext_lazy, gettext_noop
 from django_filters import CharFilter, ChoiceFilter
 
 from backoffice.core.distinct_values import distinct_values
@@ -31,11 +32,18 @@ RUN_STATES: Final = {
     "failed": Q(state=SyncRun.State.FAILED),
 }
 """The states that rows show (`sync_health.state_of`), each with its condition."""
-LIST_GROUP: Final = FilterGroup("List", ("resource",), always_shown=True)
+RUN_STATE_LABELS: Final = {
+    "due": gettext_lazy("Due"),
+    "running": gettext_lazy("Running"),
+    "retrying": gettext_lazy("Retrying"),
+    "done": gettext_lazy("Done"),
+    "failed": gettext_lazy("Failed"),
+}
+LIST_GROUP: Final = FilterGroup(gettext_noop("List"), ("resource",), always_shown=True)
 DATE_GROUP: Final = FilterGroup(
-    "Date", ("day", "since", "until"), always_shown=True, shows_zone=True
+    gettext_noop("Date"), ("day", "since", "until"), always_shown=True, shows_zone=True
 )
-RECORD_GROUP: Final = FilterGroup("Record", ("record",), always_shown=True)
+RECORD_GROUP: Final = FilterGroup(gettext_noop("Record"), ("record",), always_shown=True)
 
 
 def _resource_choices(model: type[Model]) -> list[tuple[str, str]]:
@@ -46,7 +54,9 @@ def _resource_choices(model: type[Model]) -> list[tuple[str, str]]:
 
 class ResourceFilter(DeferredChoiceFilter):
     def __init__(self, model: type[Model]) -> None:
-        super().__init__("resource", label="List", read=partial(_resource_choices, model))
+        super().__init__(
+            "resource", label=gettext_lazy("List"), read=partial(_resource_choices, model)
+        )
 
 
 class RunListForm(FilterForm):
@@ -58,8 +68,8 @@ class RunListForm(FilterForm):
     DESCENDING_FIRST = frozenset({"created_at"})
     FILTERS: ClassVar = (
         LIST_GROUP,
-        FilterGroup("State", ("state",), always_shown=True),
-        FilterGroup("Scope", ("scope",), always_shown=True),
+        FilterGroup(gettext_noop("State"), ("state",), always_shown=True),
+        FilterGroup(gettext_noop("Scope"), ("scope",), always_shown=True),
         DATE_GROUP,
     )
 
@@ -68,21 +78,25 @@ class RunFilterSet(ListFilterSet):
     resource = ResourceFilter(SyncRun)
     state = ChoicesFilter(
         "state",
-        label="State",
-        choices=[(state, state.capitalize()) for state in RUN_STATES],
+        label=gettext_lazy("State"),
+        choices=list(RUN_STATE_LABELS.items()),
         method="filter_state",
     )
     scope = ChoiceFilter(
         "full",
-        label="Scope",
-        empty_label="Either",
-        choices=[("full", "Everything"), ("changes", "Changes")],
+        label=gettext_lazy("Scope"),
+        empty_label=gettext_lazy("Any"),
+        choices=[("full", gettext_lazy("Everything")), ("changes", gettext_lazy("Changes"))],
         method="filter_scope",
     )
-    day = DaysFilter("created_at", label="Day")
-    since = TimestampFilter("created_at", "gte", label="From")
+    day = DaysFilter("created_at", label=gettext_lazy("Day"))
+    since = TimestampFilter("created_at", "gte", label=gettext_lazy("From"))
     until = TimestampFilter(
-        "created_at", "lte", label="Until", end_of_day=True, help_text="The whole day."
+        "created_at",
+        "lte",
+        label=gettext_lazy("Until"),
+        end_of_day=True,
+        help_text=gettext_lazy("The whole day."),
     )
 
     class Meta:
@@ -106,7 +120,7 @@ class DriftListForm(FilterForm):
     DESCENDING_FIRST = frozenset({"found_at"})
     FILTERS: ClassVar = (
         LIST_GROUP,
-        FilterGroup("Difference", ("kind",), always_shown=True),
+        FilterGroup(gettext_noop("Difference"), ("kind",), always_shown=True),
         DATE_GROUP,
         RECORD_GROUP,
     )
@@ -114,13 +128,22 @@ class DriftListForm(FilterForm):
 
 class DriftFilterSet(ListFilterSet):
     resource = ResourceFilter(Drift)
-    kind = ChoicesFilter("kind", label="Difference", choices=Drift.Kind.choices)
-    day = DaysFilter("found_at", label="Day")
-    since = TimestampFilter("found_at", "gte", label="From")
+    kind = ChoicesFilter("kind", label=gettext_lazy("Difference"), choices=Drift.Kind.choices)
+    day = DaysFilter("found_at", label=gettext_lazy("Day"))
+    since = TimestampFilter("found_at", "gte", label=gettext_lazy("From"))
     until = TimestampFilter(
-        "found_at", "lte", label="Until", end_of_day=True, help_text="The whole day."
+        "found_at",
+        "lte",
+        label=gettext_lazy("Until"),
+        end_of_day=True,
+        help_text=gettext_lazy("The whole day."),
     )
-    record = CharFilter("key", label="Record ID", max_length=200, help_text="The whole ID.")
+    record = CharFilter(
+        "key",
+        label=gettext_lazy("Record ID"),
+        max_length=200,
+        help_text=gettext_lazy("Enter the full ID."),
+    )
 
     class Meta:
         form = DriftListForm
@@ -134,7 +157,7 @@ class UnreadListForm(FilterForm):
     DESCENDING_FIRST = frozenset({"last_seen"})
     FILTERS: ClassVar = (
         LIST_GROUP,
-        FilterGroup("Stored", ("stored",), always_shown=True),
+        FilterGroup(gettext_noop("Stored"), ("stored",), always_shown=True),
         DATE_GROUP,
         RECORD_GROUP,
     )
@@ -144,17 +167,29 @@ class UnreadFilterSet(ListFilterSet):
     resource = ResourceFilter(UnreadRecord)
     stored = ChoiceFilter(
         "is_stored",
-        label="Stored",
-        empty_label="Either",
-        choices=[("part", "All but the unread part"), ("nothing", "Nothing")],
+        label=gettext_lazy("Stored"),
+        empty_label=gettext_lazy("Any"),
+        choices=[
+            ("part", gettext_lazy("Except the unreadable part")),
+            ("nothing", gettext_lazy("Nothing")),
+        ],
         method="filter_stored",
     )
-    day = DaysFilter("last_seen", label="Day")
-    since = TimestampFilter("last_seen", "gte", label="From")
+    day = DaysFilter("last_seen", label=gettext_lazy("Day"))
+    since = TimestampFilter("last_seen", "gte", label=gettext_lazy("From"))
     until = TimestampFilter(
-        "last_seen", "lte", label="Until", end_of_day=True, help_text="The whole day."
+        "last_seen",
+        "lte",
+        label=gettext_lazy("Until"),
+        end_of_day=True,
+        help_text=gettext_lazy("The whole day."),
     )
-    record = CharFilter("key", label="Record ID", max_length=200, help_text="The whole ID.")
+    record = CharFilter(
+        "key",
+        label=gettext_lazy("Record ID"),
+        max_length=200,
+        help_text=gettext_lazy("Enter the full ID."),
+    )
 
     class Meta:
         form = UnreadListForm

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.core import vocabulary
 from backoffice.core.models import UnknownValue
@@ -17,7 +18,7 @@ BUCKETS: Final = {
     if bucket != vocabulary.UNKNOWN
 }  # fmt: skip
 RANKS: Final = interpretations.RANKS_TO_GIVE
-PLAIN: Final = {vocabulary.PLAIN: "Plain words, without a color"}
+PLAIN: Final = {vocabulary.PLAIN: gettext_noop("Plain label, no color")}
 
 
 class UnknownValueForm(forms.Form):
@@ -27,9 +28,11 @@ class UnknownValueForm(forms.Form):
     overwriting each other's decisions.
     """
 
-    bucket = forms.ChoiceField(label="Bucket", widget=forms.RadioSelect)
+    bucket = forms.ChoiceField(label=gettext_lazy("Status group"), widget=forms.RadioSelect)
     label = forms.CharField(
-        label="Words", max_length=80, help_text="What staff read instead of the value."
+        label=gettext_lazy("Label"),
+        max_length=80,
+        help_text=gettext_lazy("Shown to staff instead of the value."),
     )
     seen = forms.IntegerField(widget=forms.HiddenInput)
 
@@ -39,12 +42,16 @@ class UnknownValueForm(forms.Form):
         field = self.fields["bucket"]
         assert isinstance(field, forms.ChoiceField)
         if row.vocabulary in interpretations.VOCABULARIES:
-            field.label, field.choices = "Rank", list(RANKS.items())
+            field.label, field.choices = gettext("Rank"), _translated(RANKS)
         else:
             plain = {} if row.vocabulary == STATUS else PLAIN
-            field.choices = list({**BUCKETS, **plain}.items())
+            field.choices = _translated({**BUCKETS, **plain})
 
     @classmethod
     def of(cls, row: UnknownValue) -> UnknownValueForm:
         words = row.label or row.value.replace("_", " ").strip().capitalize()[:80]
         return cls(row, initial={"bucket": row.bucket, "label": words, "seen": row.decision})
+
+
+def _translated(labels: dict[str, str]) -> list[tuple[str, str]]:
+    return [(value, gettext(label)) for value, label in labels.items()]

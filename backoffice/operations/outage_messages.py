@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from backoffice.core import service_client
 from backoffice.service import errors
@@ -27,9 +28,11 @@ REPEAT_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.05
 
 REASONS: Final = {
-    "ConnectError": "no connection (refused, unknown host, or certificate not trusted)",
-    "ConnectTimeout": "no connection in time",
-    "ReadTimeout": "connected, but no answer in time",
+    "ConnectError": gettext_noop(
+        "no connection (refused, unknown host, or certificate not trusted)"
+    ),
+    "ConnectTimeout": gettext_noop("no connection in time"),
+    "ReadTimeout": gettext_noop("connected, but no answer in time"),
 }
 
 Write = Callable[[str], object]
@@ -99,11 +102,11 @@ class ServiceSilence:
                 if waited < limit or not is_new:
                     continue
                 self._slow_at = now
-            self._report(f"does not answer: no answer for {waited:.1f} s. Waiting")
+            self._report(f"has not answered for {waited:.1f} s. Waiting")
 
     def _report(self, words: str) -> None:
         with self._lock:
             if words in self._reported:
                 return
             self._reported.add(words)
-        self._write(f"The service at {settings.SERVICE_BASE_URL} {words}; Ctrl-C stops.")
+        self._write(f"The service at {settings.SERVICE_BASE_URL} {words}. Press Ctrl-C to stop.")

@@ -23,6 +23,7 @@ from django.core.management.base import CommandError
 from django.db import Error as DatabaseError
 from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
+from django.utils.translation import gettext_noop
 
 from backoffice.accounts.models import StaffSession
 from backoffice.core.models import Heartbeat, Hold
@@ -37,7 +38,7 @@ from orders.sync import ALL_ORDERS
 from webhooks import silence
 from webhooks.models import Event
 
-MAYBE_SENT: Final = "Restored from a backup: it may have been sent since then."
+MAYBE_SENT: Final = gettext_noop("Restored from a backup. It may have been sent since then.")
 
 # The command may have been sent after the backup, with the idempotency key in the row.
 _DOUBT_COMMANDS: Final = """
@@ -82,7 +83,7 @@ def restore(folder: Path) -> Manifest:
         end_earlier_work()
     except (CommandError, DatabaseError, ImproperlyConfigured) as error:
         raise CommandError(
-            f"All rows are restored, and sending is on hold. Then this failed: {error}\nMend that,"
+            f"All rows are restored, and sending is on hold. Then this failed: {error}\nFix that,"
             " run manage.py migrate, and then"
             f" manage.py holdsending {manifest.moment.isoformat()}"
         ) from error
@@ -101,7 +102,7 @@ def _refuse_newer(manifest: Manifest) -> None:
 
 def _refuse_full_database() -> None:
     if connection.introspection.table_names():
-        raise CommandError("The database has tables: restore into an empty one.")
+        raise CommandError("The database has tables. Restore into an empty database.")
 
 
 def _restore_reports(folder: Path) -> None:
@@ -117,7 +118,7 @@ def _restore_reports(folder: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 shutil.copy2(path, target)
             elif target.read_bytes() != path.read_bytes():
-                raise CommandError(f"{target} is there already, with other contents.")
+                raise CommandError(f"{target} already exists with other contents.")
 
 
 def _restore_rows(folder: Path, manifest: Manifest) -> None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.operations.filters import OPEN, RunFilterSet
 from backoffice.pages import sync_health
@@ -49,7 +50,7 @@ class RunRow:
 def format_duration(seconds: float) -> str:
     """Format a duration in its largest unit: `0.4 s`, `30 s`, `15 min`, `24 h`."""
     if seconds < 10:
-        return f"{seconds:.1f} s" if seconds >= 0.1 else "under 0.1 s"
+        return f"{seconds:.1f} s" if seconds >= 0.1 else gettext("under 0.1 s")
     if seconds < 60:
         return f"{seconds:.0f} s"
     if seconds < 3600:
@@ -57,75 +58,81 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h".replace(".0 ", " ")
 
 
+def _scope(row: RunRow) -> str:
+    return gettext("Everything") if row.run.full else gettext("Changes")
+
+
 COLUMNS: Final = (
     Column(
         "created_at",
-        "Requested",
-        (ExportCell("Requested", lambda row: row.run.created_at, is_timestamp=True),),
+        gettext_noop("Requested"),
+        (ExportCell(gettext_noop("Requested"), lambda row: row.run.created_at, is_timestamp=True),),
         sort="created_at",
         cell_css="nowrap",
     ),
     Column(
         "resource",
-        "List",
-        (ExportCell("List", lambda row: list_name(row.run.resource)),),
+        gettext_noop("List"),
+        (ExportCell(gettext_noop("List"), lambda row: list_name(row.run.resource)),),
         sort="resource",
     ),
     Column(
         "state",
-        "State",
+        gettext_noop("State"),
         (
-            ExportCell("State", lambda row: row.state.label),
-            ExportCell("Failed attempts", lambda row: row.run.attempts),
+            ExportCell(gettext_noop("State"), lambda row: row.state.label),
+            ExportCell(gettext_noop("Failed attempts"), lambda row: row.run.attempts),
         ),
         sort="state",
     ),
     Column(
         "scope",
-        "Scope",
+        gettext_noop("Scope"),
         (
-            ExportCell("Scope", lambda row: "Everything" if row.run.full else "Changes"),
-            ExportCell("Changed since", lambda row: row.run.window_start, is_timestamp=True),
-            ExportCell("Error", lambda row: row.run.error),
+            ExportCell(gettext_noop("Scope"), _scope),
+            ExportCell(
+                gettext_noop("Changed since"), lambda row: row.run.window_start, is_timestamp=True
+            ),
+            ExportCell(gettext_noop("Error"), lambda row: gettext(row.run.error)),
         ),
     ),
     Column(
         "took",
-        "Took",
-        (ExportCell("Seconds", lambda row: row.seconds),),
+        gettext_noop("Duration"),
+        (ExportCell(gettext_noop("Seconds"), lambda row: row.seconds),),
         css="num",
         cell_css="num nowrap",
     ),
     Column(
         "fetched",
-        "Records read",
-        (ExportCell("Records read", lambda row: row.run.fetched),),
+        gettext_noop("Records read"),
+        (ExportCell(gettext_noop("Records read"), lambda row: row.run.fetched),),
         css="num",
         macro="progress",
         cell_css="num",
     ),
     Column(
         "created",
-        "New",
-        (ExportCell("New", lambda row: row.run.created),),
+        gettext_noop("New"),
+        (ExportCell(gettext_noop("New"), lambda row: row.run.created),),
         css="num",
         cell_css="num",
     ),
     Column(
         "changed",
-        "Changed",
-        (ExportCell("Changed", lambda row: row.run.changed),),
+        gettext_noop("Changed"),
+        (ExportCell(gettext_noop("Changed"), lambda row: row.run.changed),),
         css="num",
         cell_css="num",
     ),
     Column(
         "other",
-        "Other",
+        gettext_noop("Other"),
         (
-            ExportCell("Older", lambda row: row.run.older),
-            ExportCell("No longer listed", lambda row: row.run.unseen),
-            ExportCell("Unread", lambda row: row.run.unreadable),
-            ExportCell("Differed", lambda row: row.run.drifted),
+            ExportCell(gettext_noop("Older"), lambda row: row.run.older),
+            ExportCell(gettext_noop("No longer listed"), lambda row: row.run.unseen),
+            ExportCell(gettext_noop("Unreadable"), lambda row: row.run.unreadable),
+            ExportCell(gettext_noop("Differences"), lambda row: row.run.drifted),
         ),
     ),
 )
@@ -133,18 +140,18 @@ COLUMNS: Final = (
 
 class RunList(ListPage):
     name = "runs"
-    title = "Sync runs"
+    title = gettext_noop("Sync runs")
     template = "system/runs.html"
     subject = "sync run"
-    nouns = ("run", "runs")
+    nouns = (gettext_noop("run"), gettext_noop("runs"))
     needs = ("system.view",)
     columns = COLUMNS
     row_macros = "system/run_rows.html"
     filter_set = RunFilterSet
     presets: ClassVar = (
-        Preset("open", "Under way", {"state": ["due", "running", "retrying"]}),
-        Preset("failed", "Failed", {"state": ["failed"]}),
-        Preset("full", "Full syncs", {"scope": ["full"]}),
+        Preset("open", gettext_noop("In progress"), {"state": ["due", "running", "retrying"]}),
+        Preset("failed", gettext_noop("Failed"), {"state": ["failed"]}),
+        Preset("full", gettext_noop("Full syncs"), {"scope": ["full"]}),
     )
 
     def visible_rows(self, user: Any) -> QuerySet[SyncRun]:

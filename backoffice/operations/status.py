@@ -17,14 +17,16 @@ import redis
 from django.conf import settings
 from django.db import connection
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
 
 from backoffice.audit.models import AuditCheck
 from backoffice.celery import QUEUES
-from backoffice.core import heartbeats, service_team, vocabulary
+from backoffice.core import heartbeats, service_team
 from backoffice.operations import postgres, sync_watch
 from backoffice.outbox.delivery import CANNOT_DECRYPT
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages import sync_health
+from backoffice.pages.formats import list_name
 from backoffice.sync.models import SyncRun
 from webhooks import event_log, silence
 from webhooks.models import Event
@@ -112,13 +114,16 @@ def read(longest_transaction: float = LONG_TRANSACTION_SECONDS) -> Status:
         "audit": {"findings": _audit_findings()},
     }
     late = [
-        f"{vocabulary.LISTS.get(synced_list.resource, synced_list.resource)} "
-        f"({'everything' if synced_list.full else 'changes'})"
+        f"{list_name(synced_list.resource)} ({_scope(synced_list)})"
         for synced_list in lists
         if synced_list.is_late(now)
     ]
     reasons = _reasons(figures, late, postgres.unsafe_log_settings(), longest_transaction)
     return Status(now, figures, list(reasons))
+
+
+def _scope(synced_list: sync_health.SyncedListHealth) -> str:
+    return gettext("everything") if synced_list.full else gettext("changes")
 
 
 def _audit_findings() -> int:
@@ -249,122 +254,140 @@ def _reasons(
     yield from _queue_reasons(figures["queues"])
     yield from _server_reasons(figures, unsafe_log_settings, longest_transaction)
     if late:
-        yield Reason("degraded", f"Not read to the end for too long: {', '.join(late)}.")
+        words = gettext("Lists not read completely in time: %(lists)s.")
+        yield Reason("degraded", words % {"lists": ", ".join(late)})
     yield from _sync_reasons(figures["sync"])
     waited = figures["lookups"]["oldest_seconds"] or 0
     if waited > LOOKUPS_DELAYED_SECONDS:
-        yield Reason("degraded", f"Single records wait {format_duration(waited)} to be read.")
+        words = gettext("Single records have been waiting %(duration)s to be read.")
+        yield Reason("degraded", words % {"duration": format_duration(waited)})
     if figures["audit"]["findings"]:
-        yield Reason("failing", "The audit trail was changed or cut: see System > Audit.")
+        yield Reason("failing", gettext("The audit trail was changed or cut. See System > Audit."))
     unread = figures["records"]["unread"]
     if unread:
-        yield Reason(
-            "degraded",
-            f"Records that could not be read or stored: {unread}. They are tried again; see"
-            " System, Records that do not fit.",
+        words = ngettext(
+            "%(count)s record could not be read or stored and is retried."
+            " See System > Unread records.",
+            "%(count)s records could not be read or stored and are retried."
+            " See System > Unread records.",
+            int(unread),
         )
+        yield Reason("degraded", words % {"count": unread})
     age = figures["backup"]["age_seconds"]
-    if not settings.LOCAL and (age is None or age > BACKUP_OLD_SECONDS):
-        age_text = (
-            "none was ever made" if age is None else f"the last shows {format_duration(age)} ago"
-        )
-        yield Reason("degraded", f"There is no backup of today: {age_text}.")
+    if not settings.LOCAL and age is None:
+        yield Reason("degraded", gettext("No backup has been made yet."))
+    elif not settings.LOCAL and age is not None and age > BACKUP_OLD_SECONDS:
+        words = gettext("There is no backup from today. The last one is %(duration)s old.")
+        yield Reason("degraded", words % {"duration": format_duration(age)})
 
 
 def _sync_reasons(sync: dict[str, Figure]) -> Iterator[Reason]:
     if sync["another_team"]:
-        yield Reason("failing", f"{service_team.ANOTHER_TEAM} Nothing is read, stored or sent.")
+        words = gettext("%(problem)s Nothing is read, stored or sent.")
+        yield Reason("failing", words % {"problem": gettext(service_team.ANOTHER_TEAM)})
     jump, offset = sync["service_clock_jump_seconds"] or 0, sync["service_clock_offset_seconds"]
     if jump:
-        words = (
-            f"The service's clock jumped by {format_duration(jump)}."
-            " Changes are read with wider windows."
+        words = gettext(
+            "The service's clock jumped by %(duration)s. Changes are read with wider time windows."
         )
-        yield Reason("degraded", words)
+        yield Reason("degraded", words % {"duration": format_duration(jump)})
     elif offset is not None and abs(offset) > sync_watch.MAX_CLOCK_OFFSET:
-        way = "ahead of" if offset > 0 else "behind"
-        yield Reason(
-            "degraded", f"The service's clock is {format_duration(abs(offset))} {way} ours."
+        words = (
+            gettext("The service's clock is %(duration)s ahead of ours.")
+            if offset > 0
+            else gettext("The service's clock is %(duration)s behind ours.")
         )
+        yield Reason("degraded", words % {"duration": format_duration(abs(offset))})
     quiet = sync["without_changes_seconds"] or 0
     if sync["misses_changes"]:
-        words = (
-            f"Orders change, but reading changes has brought nothing for {format_duration(quiet)}."
-        )
-        yield Reason("degraded", words)
+        words = gettext("Orders are changing, but sync has read no changes for %(duration)s.")
+        yield Reason("degraded", words % {"duration": format_duration(quiet)})
     elif sync["unusually_quiet"]:
-        words = (
-            f"Reading changes of orders has brought nothing for {format_duration(quiet)},"
-            " unusually long."
+        words = gettext(
+            "Sync has read no changes of orders for %(duration)s, which is unusually long."
         )
-        yield Reason("degraded", words)
+        yield Reason("degraded", words % {"duration": format_duration(quiet)})
 
 
 def _inbox_reasons(inbox: dict[str, Figure]) -> Iterator[Reason]:
     waited = inbox["oldest_seconds"] or 0
     if waited > INBOX_DELAYED_SECONDS:
         level: Level = "failing" if waited > INBOX_STUCK_SECONDS else "degraded"
-        yield Reason(level, f"Events wait {format_duration(waited)} to be applied.")
+        words = gettext("Events have been waiting %(duration)s to be applied.")
+        yield Reason(level, words % {"duration": format_duration(waited)})
     if inbox["failed"]:
-        yield Reason("degraded", f"Events that failed and wait for a person: {inbox['failed']}.")
-    if inbox["silent"]:
-        yield Reason("degraded", "The service has gone silent: no event tells of what changes.")
-    if inbox["clocks_differ"]:
-        skew = inbox["clock_skew_seconds"] or 0
-        yield Reason(
-            "degraded", f"Our clock and the service's differ by {format_duration(abs(skew))}."
+        words = ngettext(
+            "%(count)s event failed and needs a person to decide.",
+            "%(count)s events failed and need a person to decide.",
+            int(inbox["failed"]),
         )
+        yield Reason("degraded", words % {"count": inbox["failed"]})
+    if inbox["silent"]:
+        yield Reason("degraded", gettext("Records are changing, but the service sends no events."))
+    if inbox["clocks_differ"]:
+        words = gettext("Our clock and the service's differ by %(duration)s.")
+        skew = format_duration(abs(inbox["clock_skew_seconds"] or 0))
+        yield Reason("degraded", words % {"duration": skew})
     if inbox["flooded"]:
-        yield Reason("degraded", "Deliveries without a good signature flood in.")
+        yield Reason("degraded", gettext("Many deliveries without a valid signature are arriving."))
     if inbox["body_conflicts"]:
-        yield Reason("degraded", "A message came again with another body.")
+        yield Reason("degraded", gettext("A message was received again with different content."))
 
 
 def _command_reasons(commands: dict[str, Figure]) -> Iterator[Reason]:
     if commands["on_hold"]:
-        yield Reason("degraded", heartbeats.ON_HOLD)
+        yield Reason("degraded", gettext(heartbeats.ON_HOLD))
     if commands["sealed"]:
-        words = f"Requests whose contents cannot be opened with FIELD_KEYS: {commands['sealed']}."
-        yield Reason("degraded", words)
+        words = ngettext(
+            "%(count)s request cannot be decrypted with FIELD_KEYS.",
+            "%(count)s requests cannot be decrypted with FIELD_KEYS.",
+            int(commands["sealed"]),
+        )
+        yield Reason("degraded", words % {"count": commands["sealed"]})
     unknown = commands["oldest_uncertain_seconds"] or 0
     if unknown > UNCERTAIN_SECONDS:
-        yield Reason(
-            "degraded", f"The outcome of a request is unknown for {format_duration(unknown)}."
-        )
+        words = gettext("The outcome of a request has been unknown for %(duration)s.")
+        yield Reason("degraded", words % {"duration": format_duration(unknown)})
     undecided = commands["oldest_undecided_seconds"] or 0
     if undecided > UNDECIDED_SECONDS:
-        yield Reason(
-            "degraded", f"A request waits {format_duration(undecided)} for a person's decision."
-        )
+        words = gettext("A request has been waiting %(duration)s for a person to decide.")
+        yield Reason("degraded", words % {"duration": format_duration(undecided)})
 
 
 def _queue_reasons(queues: dict[str, Figure]) -> Iterator[Reason]:
     for queue, age in queues.items():
-        if age is None or age > QUEUE_SILENT:
-            silence = "yet" if age is None else f"for {format_duration(age)}"
-            level: Level = "degraded" if queue in MAY_BE_BUSY else "failing"
-            yield Reason(level, f"No worker has answered on the queue {queue} {silence}.")
+        level: Level = "degraded" if queue in MAY_BE_BUSY else "failing"
+        if age is None:
+            words = gettext("No worker has answered on the queue %(queue)s yet.")
+            yield Reason(level, words % {"queue": queue})
+        elif age > QUEUE_SILENT:
+            words = gettext("No worker has answered on the queue %(queue)s for %(duration)s.")
+            yield Reason(level, words % {"queue": queue, "duration": format_duration(age)})
 
 
 def _server_reasons(
     figures: Figures, unsafe_log_settings: list[str], longest_transaction: float
 ) -> Iterator[Reason]:
     if figures["broker"]["ping_seconds"] is None:
-        yield Reason("degraded", "Redis does not answer: work is delayed, nothing is lost.")
+        yield Reason(
+            "degraded", gettext("Redis does not answer. Work is delayed, but nothing is lost.")
+        )
     database, free = figures["database"], figures["disk"]["free_share"] or 0
     open_seconds = database["oldest_transaction_seconds"] or 0
     if open_seconds > longest_transaction:
-        yield Reason("degraded", f"A transaction is open for {format_duration(open_seconds)}.")
+        words = gettext("A transaction has been open for %(duration)s.")
+        yield Reason("degraded", words % {"duration": format_duration(open_seconds)})
     if (database["sessions"] or 0) > 0.9 * (database["sessions_allowed"] or 1):
-        yield Reason("degraded", "PostgreSQL is about to run out of connections.")
+        yield Reason("degraded", gettext("PostgreSQL is about to run out of connections."))
     if abs(database["clock_offset_seconds"] or 0) > CLOCK_OFFSET_SECONDS:
-        yield Reason("degraded", "The clocks of this machine and of PostgreSQL differ.")
+        yield Reason("degraded", gettext("The clocks of this machine and of PostgreSQL differ."))
     if free < DISK_LOW_SHARE:
         level: Level = "failing" if free < DISK_FULL_SHARE else "degraded"
-        yield Reason(level, f"The disk of the reports is {1 - free:.0%} full.")
+        words = gettext("The disk for reports is %(share)s full.")
+        yield Reason(level, words % {"share": f"{1 - free:.0%}"})
     if unsafe_log_settings:
-        names = ", ".join(unsafe_log_settings)
-        yield Reason("degraded", f"PostgreSQL may write health data into its log: set {names}.")
+        words = gettext("PostgreSQL may write health data into its log. Set %(settings)s.")
+        yield Reason("degraded", words % {"settings": ", ".join(unsafe_log_settings)})
 
 
 def format_duration(seconds: float) -> str:

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 
 from backoffice.audit.recording import record_console_action
 from backoffice.core import service_team
@@ -29,7 +30,7 @@ from orders.models import Order
 from patients.models import Patient
 from webhooks.models import Event
 
-MOVED: Final = "This installation moved to another team of the service."
+MOVED: Final = gettext_noop("This installation moved to another team of the service.")
 """Error of the sync runs that were open at the move."""
 _LOCK: Final = (
     f"LOCK TABLE {CommandRecord._meta.db_table}, {Report._meta.db_table},"
@@ -58,11 +59,11 @@ class FormerRecords:
 def waiting() -> list[str]:
     """Describe the open commands, reports and bulk actions; empty if there are none."""
     counts = {
-        "requests that wait to be sent or for their outcome": CommandRecord.objects.open().count(),
-        "reports that wait to be sent or for their outcome": Report.objects.filter(
+        "requests waiting to be sent or for their outcome": CommandRecord.objects.open().count(),
+        "reports waiting to be sent or for their outcome": Report.objects.filter(
             state__in=[STORED, SENDING, UNCERTAIN]
         ).count(),
-        "bulk actions under way": BulkRun.objects.filter(state=BulkRun.State.OPEN).count(),
+        "bulk actions in progress": BulkRun.objects.filter(state=BulkRun.State.OPEN).count(),
     }
     return [f"{words}: {count}" for words, count in counts.items() if count]
 
@@ -79,7 +80,7 @@ def move(our_team: UUID, their_team: UUID, synced_lists: Sequence[SyncedList]) -
         if open_work := waiting():
             raise CannotMove(open_work_message(open_work))
         if service_team.mirror_team() != our_team:
-            raise CannotMove("The team was changed by somebody else just now.")
+            raise CannotMove("Someone else just changed the team.")
         Installation.objects.filter(pk=INSTALLATION_ID).update(team_id=their_team)
         _patients(our_team).filter(missing_since=None).update(missing_since=Now())
         _orders(our_team).filter(missing_since=None).update(missing_since=Now())
@@ -102,8 +103,8 @@ def move(our_team: UUID, their_team: UUID, synced_lists: Sequence[SyncedList]) -
 
 def open_work_message(open_work: Sequence[str]) -> str:
     return (
-        f"Nothing was changed: {', '.join(open_work)}. Wait until they have ended, or take"
-        " them back (System > Requests, Uploaded reports), and run this again."
+        f"Nothing was changed: {', '.join(open_work)}. Wait until they end, or withdraw"
+        " them (System > Requests, Uploaded reports), and run this again."
     )
 
 

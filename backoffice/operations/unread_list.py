@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.mirror.models import UnreadRecord
 from backoffice.operations.filters import UnreadFilterSet
@@ -12,38 +13,40 @@ from backoffice.pages.formats import list_name
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 
 COLUMNS: Final = (
-    Column("record", "Record", (ExportCell("Record", lambda row: row.key),)),
+    Column(
+        "record", gettext_noop("Record"), (ExportCell(gettext_noop("Record"), lambda row: row.key),)
+    ),
     Column(
         "resource",
-        "List",
-        (ExportCell("List", lambda row: list_name(row.resource)),),
+        gettext_noop("List"),
+        (ExportCell(gettext_noop("List"), lambda row: list_name(row.resource)),),
         sort="resource",
     ),
     Column(
         "path",
-        "Field",
-        (ExportCell("Field", lambda row: row.path),),
+        gettext_noop("Field"),
+        (ExportCell(gettext_noop("Field"), lambda row: row.path),),
         cell_css="wrap",
     ),
     Column(
         "reason",
-        "Error",
+        gettext_noop("Error"),
         (
-            ExportCell("Error", lambda row: row.reason),
-            ExportCell("The rest was stored", lambda row: row.is_stored),
+            ExportCell(gettext_noop("Error"), lambda row: gettext(row.reason)),
+            ExportCell(gettext_noop("Rest stored"), lambda row: row.is_stored),
         ),
         cell_css="wrap",
     ),
     Column(
         "first_seen",
-        "First seen",
-        (ExportCell("First seen", lambda row: row.first_seen, is_timestamp=True),),
+        gettext_noop("First seen"),
+        (ExportCell(gettext_noop("First seen"), lambda row: row.first_seen, is_timestamp=True),),
         cell_css="nowrap",
     ),
     Column(
         "last_seen",
-        "Last seen",
-        (ExportCell("Last seen", lambda row: row.last_seen, is_timestamp=True),),
+        gettext_noop("Last seen"),
+        (ExportCell(gettext_noop("Last seen"), lambda row: row.last_seen, is_timestamp=True),),
         sort="last_seen",
         cell_css="nowrap",
     ),
@@ -52,10 +55,10 @@ COLUMNS: Final = (
 
 class UnreadList(ListPage):
     name = "unread"
-    title = "Records we could not read"
+    title = gettext_noop("Records that could not be read")
     template = "system/unread.html"
     subject = "unread record"
-    nouns = ("record", "records")
+    nouns = (gettext_noop("record"), gettext_noop("records"))
     needs = ("system.view",)
     columns = COLUMNS
     row_macros = "system/unread_rows.html"

@@ -5,16 +5,17 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy
 
 
 class SyncRun(models.Model):
     """One sync run over a list of the service, with all its state: see `backoffice.sync`."""
 
     class State(models.TextChoices):
-        DUE = "due", "Due"
-        RUNNING = "running", "Running"
-        DONE = "done", "Done"
-        FAILED = "failed", "Failed"
+        DUE = "due", gettext_lazy("Due")
+        RUNNING = "running", gettext_lazy("Running")
+        DONE = "done", gettext_lazy("Done")
+        FAILED = "failed", gettext_lazy("Failed")
 
     resource = models.CharField(max_length=40)
     full = models.BooleanField(help_text="A sweep over everything; otherwise what changed")

@@ -20,6 +20,8 @@ from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
+from django.utils.translation import gettext_noop
+
 from backoffice.service import Record, RecordPage, Unreadable
 from backoffice.sync.server_clock import ClockReading
 
@@ -31,7 +33,7 @@ MAX_PAGES = 100_000
 WINDOW_PAGES = 20
 MAX_ATTEMPTS = 3
 WAIT_CALLBACK_SECONDS = 5.0
-_NO_END = "the list has no end"
+_NO_END = gettext_noop("the list has no end")
 
 
 class PaginationError(Exception):
@@ -129,7 +131,7 @@ def batches_by_cursor(
             yield batch
             return
         if cursor in cursors:
-            raise PaginationError("the service repeated a cursor")
+            raise PaginationError(gettext_noop("the service repeated a cursor"))
         cursors.add(cursor)
         if len(batch) >= BATCH_SIZE:
             yield batch
@@ -173,7 +175,7 @@ def batches_by_number(
         known_totals = [total for total in totals if total is not None]
         if len(known_totals) < len(totals) or known_totals[0] <= min(*known_totals, len(seen_keys)):
             return
-    raise PaginationError("the list kept shrinking while it was read")
+    raise PaginationError(gettext_noop("the list kept shrinking while it was read"))
 
 
 def batches_by_creation(
@@ -199,7 +201,7 @@ def batches_by_creation(
         pages = list(_pages_by_number(partial(fetch, start), size, at_most))
         moments = [[created_at(record.data) for record in page.records] for page in pages]
         if any(later < earlier for page in moments for earlier, later in pairwise(page)):
-            raise PaginationError("the list is not sorted as asked")
+            raise PaginationError(gettext_noop("the list is not sorted as requested"))
         if not careful_pages and len(pages) > 1 and _has_moved_rows(pages, moments, key):
             careful_pages = len(pages)
             continue
@@ -211,7 +213,7 @@ def batches_by_creation(
             return
         latest = max((moment for page in moments for moment in page), default=start)
         if start is not None and latest is not None and latest < start:
-            raise PaginationError("the list does not begin where asked")
+            raise PaginationError(gettext_noop("the list does not begin where requested"))
         # More records may have the same creation time than one window can return.
         start, ties = latest, 1 if latest != start else ties * 2
 
@@ -302,7 +304,7 @@ def _fetch_ahead(
 
 def _refuse_repetition(previous: RecordPage[T], page: RecordPage[T]) -> None:
     if page.records and [r.raw for r in page.records] == [r.raw for r in previous.records]:
-        raise PaginationError("the service repeated a page")
+        raise PaginationError(gettext_noop("the service repeated a page"))
 
 
 def _with_checkpoint(batch: Batch[T], created_at: Callable[[T], datetime]) -> Batch[T]:

@@ -199,7 +199,7 @@ def test_concurrent_decision_is_a_conflict(client: Client, lab_admin: User) -> N
     row = create_unknown_value()
     decide(client, row, "closed", "First")
     answer = decide(client, row, "at-lab", "Second", seen="0")
-    assert answer.status_code == 422 and "has just decided on this" in answer.content.decode()
+    assert answer.status_code == 422 and "Someone else just changed this" in answer.content.decode()
     assert 'value="Second"' in answer.content.decode(), "the typed text is kept"
     assert UnknownValue.objects.get(pk=row.pk).label == "First"
 
@@ -226,7 +226,7 @@ def test_decision_requires_permission(client: Client, role: str) -> None:
     client.force_login(staff(role))
     row = create_unknown_value()
     page = client.get(reverse("system:unknown-value", args=[row.pk])).content.decode()
-    assert "Lab admins and administrators" in page and 'name="bucket"' not in page
+    assert "Only lab admins and administrators" in page and 'name="bucket"' not in page
     assert decide(client, row, "closed", "Mine").status_code == 422
     assert UnknownValue.objects.get(pk=row.pk).decision == 0
 

@@ -51,7 +51,7 @@ def test_a_token_is_made_shown_once_and_recorded(asker: Client) -> None:
     answer = Client().get("/api/labs/", headers={"Authorization": f"Token {text}"})
     assert answer.status_code == 200
     again = asker.post("/system/tokens/new/", fields).content.decode()
-    assert not TEXT.search(again) and "has made its token before" in again
+    assert not TEXT.search(again) and "has already created its token" in again
     listed = asker.get("/system/tokens/").content.decode()
     assert token.key_id in listed and not TEXT.search(listed)
     assert ApiToken.objects.count() == 1
@@ -60,7 +60,7 @@ def test_a_token_is_made_shown_once_and_recorded(asker: Client) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"account": "casey"}, "casey is a member of staff"),
+        ({"account": "casey"}, "casey is a staff member"),
         ({"account": ""}, "This field is required"),
         ({"account": "a\x00b"}, "Null characters are not allowed"),
         ({"scopes": []}, "Check at least one"),
@@ -88,12 +88,12 @@ def test_without_an_end_takes_a_choice_of_its_own(asker: Client) -> None:
 def test_revoking_asks_once_more_and_ends_it_at_once(asker: Client) -> None:
     token, text = tokens.issue(staff(SERVICE_ACCOUNT, "reporting"))
     address = f"/system/tokens/{token.pk}/revoke/"
-    assert "Revoke it" in asker.get(address).content.decode()
+    assert "Revoke token" in asker.get(address).content.decode()
     assert ApiToken.objects.get().revoked_at is None
     for _ in range(2):
         assert asker.post(address).headers["Location"] == "/system/tokens/"
     answer = Client().get("/api/labs/", headers={"Authorization": f"Token {text}"})
     assert answer.status_code == 401
     assert AuditEntry.objects.get(object_type="revoke token").object_ids == [token.key_id]
-    assert "lets nobody in" in asker.get(address).content.decode()
+    assert "no longer works" in asker.get(address).content.decode()
     assert "Revoked" in asker.get("/system/tokens/").content.decode()

@@ -150,7 +150,7 @@ def test_createtoken_says_how_long_and_for_what(client: Client) -> None:
     out, said = manage("createtoken", "reporting", "--scope", "labs.view", "--days", "3")
     token = ApiToken.objects.get()
     assert token.expires_at and token.expires_at - timezone.now() < timedelta(days=3)
-    assert f"Good until {token.expires_at:%Y-%m-%d}, for labs.view." in said
+    assert f"Valid until {token.expires_at:%Y-%m-%d}, for labs.view." in said
     text = out.splitlines()[-1]
     assert ask(client, text).status_code == 200
     assert ask(client, text, "orders/").status_code == 403
@@ -178,5 +178,5 @@ def test_tokens_are_listed_and_revoked_on_the_machine(client: Client) -> None:
     assert "revoked" in manage("listtokens", "reporting", "--all")[0]
     with pytest.raises(CommandError, match="It was revoked on"):
         manage("revoketoken", token.key_id)
-    with pytest.raises(CommandError, match="no token of this key id"):
+    with pytest.raises(CommandError, match="no token with this key id"):
         manage("revoketoken", "nothing")

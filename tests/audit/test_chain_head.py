@@ -18,7 +18,7 @@ from backoffice.operations import status, tasks
 from tests.audit.trail import ENTRIES, SEALS, as_table_owner, create_entries, sql
 
 pytestmark = pytest.mark.django_db
-CUT_MESSAGE = "The audit trail was changed or cut: see System > Audit."
+CUT_MESSAGE = "The audit trail was changed or cut. See System > Audit."
 
 
 @pytest.fixture(autouse=True)

@@ -53,7 +53,7 @@ def test_dry_run_prints_count_and_removes_nothing(aged_log: None) -> None:
 
 
 def test_only_expired_entries_are_removed(aged_log: None) -> None:
-    assert "2,000 taken away." in retire()
+    assert "2,000 removed." in retire()
     assert AuditEntry.objects.count() == 340
     found = verification.check_chain()
     assert (found.entries, found.removed, found.trouble) == (340, 2_000, [])
@@ -110,7 +110,7 @@ def test_entries_that_do_not_match_their_seal_stay(
 ) -> None:
     with as_table_owner():
         sql(f"DELETE FROM {ENTRIES} WHERE id = (SELECT from_id + 7 FROM {SEALS} WHERE n = 2)")
-    with pytest.raises(CommandError, match="the others stay"):
+    with pytest.raises(CommandError, match="the other entries stay"):
         retire()
     assert AuditEntry.objects.count() == 1_339
     assert "what has grown old does not fit its seals" in caplog.text

@@ -59,7 +59,7 @@ def test_check_names_setting_that_fixes_wrong_header(office: Office) -> None:
         save_screenshot(page, "service-check-header")
     with service_check(office, SERVICE_API_KEY_HEADER="x-service-api-key") as page:
         assert "OK" in check_text(page, "Key header")
-        page.wait_for_text("No problem found")
+        page.wait_for_text("No problems found")
 
 
 def test_wrong_key_is_reported_and_not_shown(office: Office) -> None:
@@ -94,13 +94,13 @@ def test_endpoint_is_turned_off_then_deleted(office: Office) -> None:
             page.click(f'a[href$="/endpoints/{endpoint_id}/switch/"]')
             page.wait_for_text("stops delivering events to this address")
             save_screenshot(page, "endpoint-switch")
-            page.click_text("Turn off the endpoint")
-            page.wait_for_text("Switched off")
+            page.click_text("Turn off endpoint")
+            page.wait_for_text("Turned off")
             assert service.management.webhook(team, endpoint_id).data.disabled is True
             page.open(office.url + PAGE)
             page.click(f'a[href$="/endpoints/{endpoint_id}/delete/"]')
             page.wait_for_text("This cannot be undone.")
-            page.click_text("Delete the endpoint")
+            page.click_text("Delete endpoint")
             wait_until(
                 lambda: all(
                     endpoint.data.id != endpoint_id

@@ -111,7 +111,7 @@ class Installation:
         Before that, it waits for `/health/ready` itself and restarts nothing.
         """
         self.wait_until_healthy()
-        wait_until(lambda: "Ctrl-C stops everything." in self._output(), MAX_SECONDS, "the start")
+        wait_until(lambda: "Press Ctrl-C to stop" in self._output(), MAX_SECONDS, "the start")
 
     def said(self) -> str:
         return self._output()[-3000:]

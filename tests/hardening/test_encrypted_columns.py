@@ -200,12 +200,12 @@ def test_rotation_reencrypts_everything_with_the_new_key(settings: Settings) -> 
         cursor.execute("UPDATE webhooks_event SET body = %s", [b'{"data":"plain"}'])
         cursor.execute('UPDATE outbox_commandrecord SET payload = \'{"name": "plain"}\'')
         cursor.execute("UPDATE patients_insurance SET member_id = 'plain'")
-    assert "not sealed: 3" in rotate("--count").splitlines()[-1]
+    assert "not encrypted: 3" in rotate("--count").splitlines()[-1]
     assert CommandRecord.objects.get().payload == {"name": "plain"}
     settings.FIELD_KEYS = {2: NEXT, **old}
     try:
         summary = rotate().splitlines()[-1]
-        assert summary.startswith("All together: key 2: ") and "key 1" not in summary, summary
+        assert summary.startswith("Total: key 2: ") and "key 1" not in summary, summary
         settings.FIELD_KEYS = {2: NEXT}
         assert installation.ensure().environment == "sandbox us"
         assert Insurance.objects.get().member_id == "plain"

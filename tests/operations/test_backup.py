@@ -131,7 +131,7 @@ def backup_folder(tmp_path: Path, settings: Settings) -> Path:
 def test_restore_and_backup_refuse_to_overwrite(backup_folder: Path) -> None:
     with pytest.raises(CommandError, match="The database has tables"):
         call_command("restore", str(backup_folder))
-    with pytest.raises(CommandError, match="is there already"):
+    with pytest.raises(CommandError, match="already exists"):
         call_command("backup", str(backup_folder))
     assert not Hold.objects.exists()
 

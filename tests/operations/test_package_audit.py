@@ -24,16 +24,16 @@ SKIPPED_PACKAGE = {"name": "other", "skip_reason": "not found"}
         (
             json.dumps({"dependencies": [SAFE_PACKAGE, SKIPPED_PACKAGE]}),
             True,
-            "COULD NOT ASK for known",
+            "NOT CHECKED  known",
         ),
         (
             json.dumps({"dependencies": [SKIPPED_PACKAGE, VULNERABLE_PACKAGE]}),
             False,
             "made-up 1.0: MADE-UP-2026-1",
         ),
-        ("", True, "COULD NOT ASK for known vulnerabilities: no answer.\nno route"),
-        ("[]", True, "COULD NOT ASK"),
-        (json.dumps({"dependencies": []}), True, "COULD NOT ASK"),
+        ("", True, "NOT CHECKED  known vulnerabilities: no answer.\nno route"),
+        ("[]", True, "NOT CHECKED"),
+        (json.dumps({"dependencies": []}), True, "NOT CHECKED"),
     ],
 )
 def test_vulnerability_report_and_exit_status(

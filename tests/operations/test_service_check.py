@@ -264,7 +264,7 @@ def test_missing_endpoint_is_named(installation: CheckedInstallation) -> None:
     installation.deliver(url=None)
     code, found = installation.run()
     assert (code, found["Webhook endpoint"].label) == (1, "Problem"), found
-    assert "has no webhook endpoint that leads here." in found["Webhook endpoint"].words
+    assert "has no webhook endpoint that points here." in found["Webhook endpoint"].words
     assert "Create one at the service for http" in found["Webhook endpoint"].words
     assert "it has no endpoint that takes it" in found["Test event"].words
 
@@ -273,14 +273,14 @@ def test_endpoint_that_leads_elsewhere_is_named(installation: CheckedInstallatio
     installation.deliver(url="http://127.0.0.1:9/elsewhere/")
     code, found = installation.run("--no-event")
     assert (code, found["Webhook endpoint"].label) == (1, "Problem"), found
-    assert "It has 1 that lead elsewhere." in found["Webhook endpoint"].words
+    assert "1 points elsewhere." in found["Webhook endpoint"].words
 
 
 def test_endpoint_that_is_switched_off_is_named(installation: CheckedInstallation) -> None:
     installation.change_endpoint(disabled=True)
     code, found = installation.run("--no-event")
     assert (code, failed_labels(found).get("Webhook endpoint")) == (1, "Problem"), found
-    assert "is switched off at the service" in found["Webhook endpoint"].words
+    assert "is turned off at the service" in found["Webhook endpoint"].words
 
 
 def test_endpoint_that_leaves_out_events_is_named(installation: CheckedInstallation) -> None:
@@ -306,7 +306,7 @@ def test_lost_delivery_is_a_problem_after_30_seconds(installation: CheckedInstal
     code, found = installation.run()
     assert (code, failed_labels(found)) == (1, {"Test event": "Problem"}), found
     assert "No delivery arrived within 30 s." in found["Test event"].words
-    assert "switched on" in found["Test event"].words
+    assert "turned on" in found["Test event"].words
 
 
 def test_team_option_prints_one_line(installation: CheckedInstallation) -> None:
@@ -340,9 +340,14 @@ def test_team_option_prints_one_line(installation: CheckedInstallation) -> None:
         ("https://api.sandbox.us.example.invalid", "sandbox", "us", ""),
         ("https://api.us.example.invalid", "production", "us", ""),
         ("https://service.example.invalid", "production", "eu", ""),
-        ("https://api.us.example.invalid", "sandbox", "us", "The address is of production"),
-        ("https://api.sandbox.us.example.invalid", "production", "us", "The address is of sandbox"),
-        ("https://api.sandbox.eu.example.invalid", "sandbox", "us", "The address is of region eu"),
+        ("https://api.us.example.invalid", "sandbox", "us", "The address is for production"),
+        (
+            "https://api.sandbox.us.example.invalid",
+            "production",
+            "us",
+            "The address is for sandbox",
+        ),
+        ("https://api.sandbox.eu.example.invalid", "sandbox", "us", "The address is for region eu"),
     ],
 )
 def test_address_of_another_environment_is_named(

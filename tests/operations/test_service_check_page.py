@@ -85,7 +85,7 @@ def test_page_shows_same_findings_as_command(administrator: Client) -> None:
     page = answer.content.decode()
     for finding in shown:
         assert finding.outcome.label in line(page, finding.title)
-    assert "has no webhook endpoint that leads here" in line(page, "Webhook endpoint")
+    assert "has no webhook endpoint that points here" in line(page, "Webhook endpoint")
     assert "Create one at the service for http" in line(page, "Webhook endpoint")
     assert "1 problem" in page
 
@@ -114,7 +114,7 @@ def test_only_administrators_can_open_page(client: Client, role: str) -> None:
 
 def test_test_event_is_refused_without_order(administrator: Client) -> None:
     answer = administrator.post(f"{ADDRESS}send/", follow=True)
-    assert "There is no order here yet" in answer.content.decode()
+    assert "There is no order yet" in answer.content.decode()
     assert not AuditEntry.objects.filter(object_type="test event").exists()
 
 
@@ -136,9 +136,9 @@ def test_endpoints_of_the_team_are_listed(administrator: Client, checked: Sandbo
     page = administrator.get(ADDRESS).content.decode()
     listed = page.split('id="endpoints"')[1]
     assert "https://elsewhere.example.invalid/webhooks/" in listed
-    assert "leads elsewhere" in listed and "Switched off" not in listed
+    assert "points elsewhere" in listed and "Turned off" not in listed
     checked.control("webhooks", {"url": "http://localhost:8000/webhooks/"})
-    assert "leads here" in administrator.get(ADDRESS).content.decode()
+    assert "points here" in administrator.get(ADDRESS).content.decode()
 
 
 def test_test_event_is_sent_and_followed(administrator: Client, checked: Sandbox) -> None:
@@ -148,7 +148,7 @@ def test_test_event_is_sent_and_followed(administrator: Client, checked: Sandbox
     order(1, id=key, team_id=team).save()
     answer = administrator.post(f"{ADDRESS}send/", follow=True)
     row = line(answer.content.decode(), "Test event")
-    assert "Under way" in row and str(key) in answer.redirect_chain[0][0]
+    assert "In progress" in row and str(key) in answer.redirect_chain[0][0]
     assert checked.query("SELECT count(*) FROM sandbox_message")[0][0] == 1
 
 
@@ -156,13 +156,13 @@ def test_test_event_is_followed_until_it_arrives(administrator: Client) -> None:
     query = event_query(seconds_ago=3)
     page = administrator.get(ADDRESS, query).content.decode()
     row = line(page, "Test event")
-    assert "Under way" in row and re.search(r"Waiting for it since \d s\.", row)
+    assert "In progress" in row and re.search(r"Waiting for \d s so far\.", row)
     found = re.search(r'hx-get="(/system/service-check/event/[^"]+)"', page)
     assert found is not None
     polling_url = found[1].replace("&amp;", "&")
     assert parse_qs(urlsplit(polling_url).query) == {name: [value] for name, value in query.items()}
     again = administrator.get(polling_url).content.decode()
-    assert "Under way" in again and 'hx-trigger="load delay:2s"' in again
+    assert "In progress" in again and 'hx-trigger="load delay:2s"' in again
     deliver()
     arrived = administrator.get(polling_url).content.decode()
     assert "A test event arrived after" in arrived and "0a1b2c3d" in arrived
@@ -172,7 +172,7 @@ def test_test_event_is_followed_until_it_arrives(administrator: Client) -> None:
 def test_earlier_event_is_not_the_test_event(administrator: Client) -> None:
     deliver(received_at=NOW, last_received_at=NOW)
     row = administrator.get(f"{ADDRESS}event/", event_query(seconds_ago=3)).content.decode()
-    assert "Under way" in row
+    assert "In progress" in row
 
 
 def test_test_event_after_30_seconds_is_a_problem(administrator: Client) -> None:
@@ -185,7 +185,7 @@ def test_test_event_after_30_seconds_is_a_problem(administrator: Client) -> None
     ("reason", "remedy"),
     [
         (signing.Forged.reason, "Set WEBHOOK_SECRETS"),
-        (signing.Stale.reason, "Set the clock of this machine"),
+        (signing.Stale.reason, "Sync the clock of this machine"),
         (signing.Unsigned.reason, "Compare WEBHOOK_HEADER_PREFIXES"),
         ("too large", "See the log of web"),
     ],

@@ -99,36 +99,36 @@ PROBLEMS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: Heartbeat.objects.filter(queue="outbox").delete(),
         "failing",
     ),
-    "Events wait 5 min to be applied.": (lambda: create_waiting_event(5), "degraded"),
-    "Events wait 20 min to be applied.": (lambda: create_waiting_event(20), "failing"),
-    "Events that failed and wait for a person: 1.": (
+    "Events have been waiting 5 min to be applied.": (lambda: create_waiting_event(5), "degraded"),
+    "Events have been waiting 20 min to be applied.": (lambda: create_waiting_event(20), "failing"),
+    "1 event failed and needs a person to decide.": (
         lambda: create_event(state="dead"),
         "degraded",
     ),
-    "The outcome of a request is unknown for 11 min.": (
+    "The outcome of a request has been unknown for 11 min.": (
         lambda: create_command(state="uncertain", sent_at=ago(minutes=11)),
         "degraded",
     ),
-    "A request waits 3 h for a person's decision.": (
+    "A request has been waiting 3 h for a person to decide.": (
         lambda: create_command(state="undecided", sent_at=ago(hours=3)),
         "degraded",
     ),
     heartbeats.ON_HOLD: (lambda: Hold.objects.create(restored_to=timezone.now()), "degraded"),
-    "Not read to the end for too long: Orders (changes).": (
+    "Lists not read completely in time: Orders (changes).": (
         lambda: SyncRun.objects.create(
             resource="orders", full=False, state="running", created_at=ago(hours=1)
         ),
         "degraded",
     ),
-    "Single records wait 60 min to be read.": (
+    "Single records have been waiting 60 min to be read.": (
         lambda: Lookup.objects.create(kind="results", key="CANARY-KEY", due_at=ago(hours=1)),
         "degraded",
     ),
-    "There is no backup of today: the last shows 2 d ago.": (
+    "There is no backup from today. The last one is 2 d old.": (
         lambda: Backup.objects.update(at=ago(days=2)),
         "degraded",
     ),
-    "There is no backup of today: none was ever made.": (
+    "No backup has been made yet.": (
         lambda: Backup.objects.all().delete(),
         "degraded",
     ),
@@ -168,7 +168,7 @@ def test_status_names_each_problem_with_its_level(
 @pytest.mark.usefixtures("healthy")
 def test_status_is_degraded_without_redis(settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    assert reason_texts() == ["Redis does not answer: work is delayed, nothing is lost."]
+    assert reason_texts() == ["Redis does not answer. Work is delayed, but nothing is lost."]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -183,7 +183,7 @@ def test_long_open_transaction_is_reported(settings: Settings) -> None:
             lambda: reason_texts(longest_transaction=0.05), 60, "the open transaction to be seen"
         )
         texts = reason_texts(longest_transaction=0.05)
-        assert any(each.startswith("A transaction is open for ") for each in texts)
+        assert any(each.startswith("A transaction has been open for ") for each in texts)
 
 
 @pytest.mark.django_db
@@ -231,9 +231,9 @@ def test_status_page_describes_problems_to_permitted_roles(client: Client) -> No
     client.force_login(staff("lab coordinator"))
     page = client.get("/system/status/").content.decode()
     assert "No worker has answered on the queue staff for 5 min." in page
-    assert "Let sending go on" not in page
+    assert "Resume sending" not in page
     assert "flooded by unsigned deliveries" in page
-    assert "body conflicts" not in page and "sent again with another body" in page
+    assert "body conflicts" not in page and "received again with different content" in page
     client.force_login(staff("front desk"))
     assert client.get("/system/status/").status_code == 403
 
@@ -246,7 +246,7 @@ def test_permitted_person_releases_hold(client: Client) -> None:
     assert client.post("/system/status/release/").status_code == 403
     client.force_login(staff("lab coordinator"))
     page = client.get("/system/status/").content.decode()
-    assert "Sending is on hold." in page and "Let sending go on" in page
+    assert "Sending is on hold." in page and "Resume sending" in page
     assert client.get("/system/status/release/").status_code == 405
     assert client.post("/system/status/release/").status_code == 302
     hold = Hold.objects.get()

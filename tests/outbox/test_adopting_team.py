@@ -214,7 +214,7 @@ def test_adopting_is_refused_while_a_request_waits(harness: OutboxHarness, use_k
     harness.submit_form(harness.client(), reverse("orders:cancel", args=[order.pk]), why="patient")
     before = count_current(OUR_TEAM)
     use_key(OTHER_KEY)
-    with pytest.raises(CommandError, match=r"requests that wait to be sent .*: 1"):
+    with pytest.raises(CommandError, match=r"requests waiting to be sent .*: 1"):
         adopt_team()
     assert (remembered_team(), count_current(OUR_TEAM)) == (OUR_TEAM, before)
 
@@ -222,11 +222,15 @@ def test_adopting_is_refused_while_a_request_waits(harness: OutboxHarness, use_k
 @pytest.mark.parametrize(
     ("key", "team", "words"),
     [
-        (OTHER_KEY, OUR_TEAM, "are of team .*1 already"),
-        (OTHER_KEY, UUID(int=7), "SERVICE_API_KEY is of team .*2, not of"),
-        (OTHER_KEY, "the other one", "that is no id of a team"),
+        (OTHER_KEY, OUR_TEAM, "already belong to team .*1,"),
+        (OTHER_KEY, UUID(int=7), "SERVICE_API_KEY belongs to team .*2, not "),
+        (OTHER_KEY, "the other one", "that is not the id of a team"),
         (OTHER_KEY, None, "name the team to adopt with --team"),
-        ("sk_us_of_nobody", OTHER_TEAM, "does not show whose SERVICE_API_KEY is .*Denied 401"),
+        (
+            "sk_us_of_nobody",
+            OTHER_TEAM,
+            "not show which team SERVICE_API_KEY .*Denied 401",
+        ),
     ],
 )
 def test_adopting_a_team_other_than_the_keys_is_refused(
@@ -245,7 +249,7 @@ def test_adopting_is_refused_while_service_is_down(
 ) -> None:
     settings.SERVICE_BASE_URL = f"http://127.0.0.1:{free_port()}"
     use_key(OTHER_KEY)
-    with pytest.raises(CommandError, match="does not show whose"):
+    with pytest.raises(CommandError, match="does not show which team"):
         adopt_team()
     assert remembered_team() == OUR_TEAM
 
@@ -253,7 +257,7 @@ def test_adopting_is_refused_while_service_is_down(
 def test_adopting_the_current_team_changes_nothing(harness: OutboxHarness, use_key: UseKey) -> None:
     before = count_current(OUR_TEAM)
     use_key(OUR_KEY)
-    assert f"is of team {OUR_TEAM}, as the records here are" in adopt_team(OUR_TEAM)
+    assert f"belongs to team {OUR_TEAM}, as do the records here" in adopt_team(OUR_TEAM)
     assert (remembered_team(), count_current(OUR_TEAM)) == (OUR_TEAM, before)
 
 
@@ -270,7 +274,7 @@ def test_team_without_records_is_adopted_by_id(
     for path in ("^/v2/user/?$", "^/v3/orders/?$"):
         harness.sandbox.prepare_answer(path, body=EMPTY_PAGE, times=None)
     use_key(OTHER_KEY)
-    assert "cannot be compared with the one you name" in adopt_team()
+    assert "cannot be compared with the one you enter" in adopt_team()
     assert remembered_team() == OTHER_TEAM
     use_key(OTHER_KEY)
     SyncRun.objects.filter(state="due").update(due_at=timezone.now())

@@ -78,7 +78,7 @@ def test_endpoint_is_turned_off_and_on(harness: OutboxHarness, administrator: Cl
     for is_off, words in ((True, "Turn off"), (False, "Turn on")):
         page = administrator.get(address).content.decode()
         assert f"{words} {URL}" in page
-        assert ("only endpoint that leads here" in page) is is_off
+        assert ("only endpoint that points here" in page) is is_off
         target = "off" if is_off else "on"
         assert f'name="to" value="{target}"' in page
         assert harness.submit_form(administrator, address, to=target).status_code == 302
@@ -124,7 +124,7 @@ def test_failing_service_is_no_missing_endpoint(
         harness.sandbox.prepare_answer("/webhook$", status=500, times=50, body={"detail": "no"})
         page = administrator.get(reverse(name, args=[created.remote_id]), follow=True)
         harness.sandbox.control("answers", method="DELETE")
-        assert "does not list webhook endpoints now" in page.content.decode()
+        assert "does not list webhook endpoints right now" in page.content.decode()
         assert "does not list this webhook endpoint" not in page.content.decode()
         assert "answer 500" in page.content.decode(), "the linked check says why"
 
@@ -169,8 +169,8 @@ def test_second_endpoint_for_the_same_address_is_refused(
     [
         ("http://elsewhere.example.invalid/webhooks/", "Events are received at"),
         ("http://localhost:9/other/", "Events are received at"),
-        ("not an address", "This is not an address"),
-        ("http://[", "This is not an address"),
+        ("not an address", "Enter a full address, such as"),
+        ("http://[", "Enter a full address, such as"),
         ("", "This field is required"),
     ],
 )
@@ -189,7 +189,7 @@ def test_http_endpoint_is_refused_with_https_only(
 ) -> None:
     settings.HTTPS_ONLY = True
     response: Any = harness.submit_form(administrator, NEW_ENDPOINT, url=URL)
-    assert "must begin with https://" in response.content.decode()
+    assert "must start with https://" in response.content.decode()
 
 
 def test_endpoint_form_requires_management_key(
@@ -199,7 +199,7 @@ def test_endpoint_form_requires_management_key(
     response: Any = harness.submit_form(administrator, NEW_ENDPOINT, url=URL)
     assert response.status_code == 422 and "MANAGEMENT_KEY" in response.content.decode()
     response = administrator.get(reverse("operations:endpoint-secret", args=["ep_1"]), follow=True)
-    assert "accepts no management key" in response.content.decode()
+    assert "does not accept our management key" in response.content.decode()
 
 
 def test_secret_of_an_unknown_endpoint_is_not_shown(

@@ -336,7 +336,7 @@ def test_decision_on_a_word_rereads_open_results_and_back(world: Sandbox, key: U
     send_result(world, key, body)
     word = UnknownValue.objects.get(value="ominous")
     page = words(signed_in("administrator"), "system:unknown-value", word.pk)
-    assert "A result with it is Normal Abnormal Critical" in page
+    assert "A result with this value is Normal Abnormal Critical" in page
     decide("critical")
     assert rereading.apply_decisions() == 1
     review = Review.objects.get(pk=key)

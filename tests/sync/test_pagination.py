@@ -402,10 +402,10 @@ def test_list_that_starts_before_requested_date_is_an_error() -> None:
             return Reply({"orders": rows, "total": 99, "page": 1, "size": SIZE})
 
     service = EarlyStart(SIZE)
-    with pytest.raises(PaginationError, match="does not begin where asked"):
+    with pytest.raises(PaginationError, match="does not begin where requested"):
         read_by_creation(service, window=1)
     later = EPOCH + timedelta(days=9)
-    with pytest.raises(PaginationError, match="does not begin where asked"):
+    with pytest.raises(PaginationError, match="does not begin where requested"):
         read_by_creation(service, later, window=1)
 
 

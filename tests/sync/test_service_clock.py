@@ -91,7 +91,7 @@ def missing_changes(clock_sandbox: Sandbox, ids: list[str]) -> list[str]:
 
 def reasons(client: Client) -> list[str]:
     answer = client.get("/health/status", headers={"Authorization": f"Bearer {TOKEN}"})
-    about = ("service's clock", "Orders change", "Reading changes")
+    about = ("service's clock", "Orders are changing", "Sync has read no changes")
     found: list[str] = answer.json()["reasons"]
     return [words for words in found if any(each in words for each in about)]
 
@@ -118,7 +118,7 @@ def test_wrong_date_is_reported_in_health_status(
     assert reasons(client) == []
     date_next_answer(mirror, datetime.now(UTC) + timedelta(hours=hours))
     complete_run(CHANGED_ORDERS)
-    message = "The service's clock jumped by 2 d. Changes are read with wider windows."
+    message = "The service's clock jumped by 2 d. Changes are read with wider time windows."
     assert reasons(client) == [message]
     complete_run(CHANGED_ORDERS)
     assert reasons(client) == [message], "the reason stays for an hour"
@@ -219,7 +219,7 @@ def test_runs_that_miss_a_change_are_reported(client: Client, settings: Settings
     assert reasons(client) == []
     at = datetime.now(UTC) - timedelta(minutes=25)
     order(1, updated_at=at, last_event_at=at).save()
-    assert reasons(client) == ["Orders change, but reading changes has brought nothing for 45 min."]
+    assert reasons(client) == ["Orders are changing, but sync has read no changes for 45 min."]
 
 
 @pytest.mark.parametrize("minutes_ago", [2, 44, 60])
@@ -241,5 +241,5 @@ def test_unusually_long_pause_is_reported(
     settings.HEALTH_TOKEN = TOKEN
     pattern: list[Any] = [True, False, True] * 20
     create_past_runs(*pattern, *[False] * empty, minutes=60)
-    words = f"Reading changes of orders has brought nothing for {empty} h, unusually long."
+    words = f"Sync has read no changes of orders for {empty} h, which is unusually long."
     assert reasons(client) == ([words] if unusual else [])

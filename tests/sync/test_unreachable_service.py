@@ -61,7 +61,7 @@ def start_sync(back_office: BackOffice) -> subprocess.Popen[bytes]:
     ("address", "message"),
     [
         (dead_port, "does not answer: no connection (refused"),
-        (black_hole, "does not answer: no answer for"),
+        (black_hole, "has not answered for"),
         (unavailable, "answers with an error: 503"),
     ],
 )

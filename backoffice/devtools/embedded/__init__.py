@@ -145,12 +145,12 @@ def servers(
         elif borrow:
             addresses = ownership.await_addresses(base)
         else:
-            raise ServersError("Another ./run command has the servers: wait until it is done.")
+            raise ServersError("Another ./run command is using the servers. Wait until it ends.")
         database_url = database_url or addresses.get("database_url", "")
         redis_url = redis_url or addresses.get("redis_url", "")
         if not database_url or not redis_url:
             raise ServersError(
-                "The running ./run demo uses another PostgreSQL or Redis: give this command the "
+                "The running ./run demo uses another PostgreSQL or Redis. Give this command the "
                 "same DATABASE_URL and REDIS_URL."
             )
         yield Servers(database_url, redis_url, embedded, tuple(processes))

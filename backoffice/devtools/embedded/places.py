@@ -53,7 +53,7 @@ def home() -> Path:
 def make_home(base: Path, owner: Account | None) -> None:
     """Create the folders in a base folder, each owned by the account that writes it."""
     if base.is_symlink() or (base.exists() and base.stat().st_uid != os.geteuid()):
-        raise ServersError(f"{base} belongs to somebody else: move it away, or set DATABASE_URL.")
+        raise ServersError(f"{base} belongs to another user. Move it away, or set DATABASE_URL.")
     try:
         base.mkdir(mode=0o711, parents=True, exist_ok=True)
         base.chmod(0o711 if owner else 0o700)

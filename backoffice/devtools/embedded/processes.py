@@ -91,7 +91,7 @@ class RunningServer:
         elif self.process.poll() is not None:
             pause = RESTART_PAUSES[min(self.restarts, len(RESTART_PAUSES) - 1)]
             self.restarts, self.restart_at, self.recovering = self.restarts + 1, now + pause, True
-            say(f"{self.name} ended, starting it again in {pause} s. Its last words: {self.log}")
+            say(f"{self.name} ended, restarting in {pause} s. Its last output: {self.log}")
         elif self.recovering and self.answers():
             self.restarts, self.recovering = 0, False
             say(f"{self.name} answers again.")
@@ -113,7 +113,7 @@ def await_ready(
     while not answers():
         if process.poll() is not None or time.monotonic() > deadline:
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-8:])
-            raise ServersError(f"{name} did not start. Its last words, from {log}:\n{tail}")
+            raise ServersError(f"{name} did not start. Its last output, from {log}:\n{tail}")
         time.sleep(0.05)
 
 

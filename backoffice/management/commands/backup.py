@@ -12,11 +12,11 @@ from backoffice.operations import backups
 
 
 class Command(BaseCommand):
-    help = "Write a backup into a new folder. Work goes on meanwhile."
+    help = "Write a backup to a new folder. Work can continue meanwhile."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, help="is made, and must not be there yet")
+        parser.add_argument("folder", type=Path, help="is created; must not exist yet")
 
     def handle(self, *args: Any, folder: Path, **options: Any) -> None:
         manifest = backups.write(folder.resolve())

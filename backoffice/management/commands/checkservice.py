@@ -30,7 +30,7 @@ WIDTH: Final = 100
 class Command(BaseCommand):
     help = (
         "Check address, keys, team, clocks, webhook endpoint and limits of the configured service,"
-        " and say what is wrong and how to mend it. Exit code 1 where there is a problem. Changes"
+        " and say what is wrong and how to fix it. Exit code 1 if there is a problem. Changes"
         " nothing."
     )
     requires_system_checks: tuple[str, ...] = ()
@@ -41,8 +41,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--team",
             action="store_true",
-            help="only whether the key is of the team whose records are here: one line and exit"
-            " code 1 where it is not, for use before a start",
+            help="check only whether the key belongs to the team whose records are here: one line"
+            " and exit code 1 if not; for use before a start",
         )
         parser.add_argument(
             "--no-event",
@@ -102,7 +102,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"{error} See docs/operating.md, manage.py adoptteam.")
                 raise SystemExit(1) from None
             except errors.ServiceError as error:
-                self.stderr.write(f"Whose SERVICE_API_KEY is could not be checked: {error}.")
+                self.stderr.write(f"The team of SERVICE_API_KEY could not be checked: {error}.")
 
 
 def _wrapped(words: str) -> list[str]:

@@ -17,30 +17,30 @@ from backoffice.audit.recording import record_console_action
 
 class Command(BaseCommand):
     help = (
-        "Make a read-only service account of that name if need be and print a new token of the "
-        "JSON API as the last line. The token is shown once and cannot be read again."
+        "Create a read-only service account with this name if needed, and print a new token for "
+        "the JSON API as the last line. The token is shown once and cannot be read again."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", help="User name of the service account")
-        parser.add_argument("--label", default="", help="What the token is for")
+        parser.add_argument("name", help="username of the service account")
+        parser.add_argument("--label", default="", help="purpose of the token")
         parser.add_argument(
             "--scope",
             action="append",
             choices=tokens.SCOPES,
             metavar="SCOPE",
-            help="Only for this; may be repeated. Without it, for all that service accounts read: "
+            help="grant only this scope; may be repeated. Default: all scopes of service accounts: "
             + ", ".join(tokens.SCOPES),
         )
         length = parser.add_mutually_exclusive_group()
         length.add_argument(
-            "--days", type=int, default=tokens.DAYS, help="good for so many days (%(default)s)"
+            "--days", type=int, default=tokens.DAYS, help="valid for this many days (%(default)s)"
         )
-        length.add_argument("--never", action="store_true", help="good until it is revoked")
+        length.add_argument("--never", action="store_true", help="valid until it is revoked")
         parser.add_argument(
             "--revoke",
             action="store_true",
-            help="revoke all earlier tokens of the account: only the new one works from then on",
+            help="revoke all earlier tokens of the account, so that only the new one works",
         )
 
     def handle(
@@ -75,11 +75,11 @@ class Command(BaseCommand):
             )
             record_console_action("make token", [token.key_id, account.username])
         if is_new_account:
-            self.stderr.write(f"Made the service account {name}.")
+            self.stderr.write(f"Created the service account {name}.")
         elif earlier:
             count = "1 earlier token" if len(earlier) == 1 else f"{len(earlier)} earlier tokens"
-            what = "revoked" if revoke else "still valid (--revoke ends them)"
+            what = "revoked" if revoke else "still valid (use --revoke to end them)"
             self.stderr.write(f"{count} of {name}: {what}.")
         good = f"until {token.expires_at:%Y-%m-%d}" if token.expires_at else "until it is revoked"
-        self.stderr.write(f"Good {good}, for {', '.join(token.scopes)}.")
+        self.stderr.write(f"Valid {good}, for {', '.join(token.scopes)}.")
         self.stdout.write(text)

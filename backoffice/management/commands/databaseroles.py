@@ -11,13 +11,15 @@ from backoffice.operations import database_roles
 
 
 class Command(BaseCommand):
-    help = "Print the SQL that makes and limits the database roles; --apply runs it."
+    help = "Print the SQL that creates and limits the database roles; --apply runs it."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--apply", action="store_true", help="run it, as the tables' owner")
         parser.add_argument(
-            "--prefix", default=database_roles.PREFIX, help="of the names (default: bo)"
+            "--apply", action="store_true", help="run it as the owner of the tables"
+        )
+        parser.add_argument(
+            "--prefix", default=database_roles.PREFIX, help="prefix of the names (default: bo)"
         )
 
     def handle(self, *args: Any, apply: bool, prefix: str, **options: Any) -> None:
@@ -27,6 +29,6 @@ class Command(BaseCommand):
             return
         database_roles.apply(iter(lines))
         self.stdout.write(
-            f"Made and limited {prefix}_web, {prefix}_worker and {prefix}_audit. Give each a"
-            r" password (psql: \password) and its processes the address with it."
+            f"Created and limited {prefix}_web, {prefix}_worker and {prefix}_audit. Give each a"
+            r" password (psql: \password), and put it into DATABASE_URL of its processes."
         )

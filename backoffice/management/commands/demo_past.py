@@ -35,19 +35,21 @@ LAST_SECONDS: Final = 30.0
 
 
 class Command(BaseCommand):
-    help = "Sign what the first sync of a demo brings from before last night. Local use only."
+    help = (
+        "Sign results from before last night that the first sync of a demo brings. Local use only."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--last-seconds",
             type=float,
             default=LAST_SECONDS,
-            help="How long to go on for the last lookups of the first sync. Default: %(default)s.",
+            help="seconds to wait for the last lookups of the first sync. Default: %(default)s.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.LOCAL or settings.MANAGEMENT_ENV == "production":
-            raise CommandError("Nobody read these results: this is for LOCAL=1 only.")
+            raise CommandError("Nobody has read these results. This command requires LOCAL=1.")
         clinician = User.objects.get(username="clinician")
         evening = timezone.now() - NIGHT
         ends = None

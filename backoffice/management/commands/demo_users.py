@@ -31,11 +31,13 @@ _fits = cache(check_password)
 
 
 class Command(BaseCommand):
-    help = "Make one made-up member of staff per role and print the sign-ins. Local use only."
+    help = "Create one made-up staff member per role and print the sign-ins. Local use only."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.LOCAL or settings.MANAGEMENT_ENV == "production":
-            raise CommandError("Demo users have a published password: they are for LOCAL=1 only.")
+            raise CommandError(
+                "Demo users have a published password. This command requires LOCAL=1."
+            )
         with transaction.atomic(durable=True):
             for role, (first_name, zone) in PEOPLE.items():
                 self.stdout.write(

@@ -14,7 +14,7 @@ from backoffice.operations.status import QUEUE_SILENT
 
 
 class Command(BaseCommand):
-    help = "Say when a worker last answered on a queue; exit code 1 when that is too long ago."
+    help = "Show when a worker last answered on a queue. Exit code 1 if that is too long ago."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -13,13 +13,16 @@ from backoffice.operations import restore
 
 class Command(BaseCommand):
     help = (
-        "After PostgreSQL's own recovery, before any worker starts: nothing is sent until a person"
-        " allows it, and what was open is looked up."
+        "Put sending on hold. Run this after PostgreSQL's own recovery, before any worker starts."
+        " Open requests are looked up, and nothing is sent until a person resumes sending."
     )
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("moment", help="the database shows, such as 2026-11-22T10:00:00+00:00")
+        parser.add_argument(
+            "moment",
+            help="time that the database was restored to, such as 2026-11-22T10:00:00+00:00",
+        )
 
     def handle(self, *args: Any, moment: str, **options: Any) -> None:
         try:
@@ -27,6 +30,8 @@ class Command(BaseCommand):
         except ValueError:
             backup_moment = None
         if backup_moment is None or backup_moment.tzinfo is None:
-            raise CommandError("Say the moment with its zone: 2026-11-22T10:00:00+00:00.")
+            raise CommandError("Write the time with its zone, such as 2026-11-22T10:00:00+00:00.")
         restore.hold(backup_moment)
-        self.stdout.write("Sending is on hold until manage.py resumesending, or System > Status.")
+        self.stdout.write(
+            "Sending is on hold. Resume it with manage.py resumesending or under System > Status."
+        )

@@ -11,11 +11,11 @@ from backoffice.api.models import ApiToken
 
 
 class Command(BaseCommand):
-    help = "List the tokens of the JSON API: key id, account, state, times, scopes, what for."
+    help = "List the tokens of the JSON API: key id, account, state, times, scopes, purpose."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("account", nargs="?", help="Only tokens of this account")
-        parser.add_argument("--all", action="store_true", help="also revoked and expired ones")
+        parser.add_argument("account", nargs="?", help="only tokens of this account")
+        parser.add_argument("--all", action="store_true", help="include revoked and expired tokens")
 
     def handle(self, *args: Any, account: str | None, all: bool, **options: Any) -> None:
         now = timezone.now()
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         for token in listed:
             state = token.state(now)
             if all or state == "good":
-                ends = f"{token.expires_at:until %Y-%m-%d}" if token.expires_at else "no end"
+                ends = f"{token.expires_at:until %Y-%m-%d}" if token.expires_at else "no expiration"
                 used = f"{token.last_used_at:used %Y-%m-%d %H:%M}" if token.last_used_at else "new"
                 self.stdout.write(
                     f"{token.key_id}  {token.user.username:20}  {state:7}  {ends:16}  {used:21}  "

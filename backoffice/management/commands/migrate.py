@@ -114,17 +114,17 @@ class Command(migrate.Command):
         applied = MigrationRecorder(self.connection).applied_migrations()
         if any(label == "backoffice" for label, _ in applied):
             raise CommandError(
-                "An earlier state of the project made the tables of this database, and they cannot"
-                " be migrated: use a new database, or for a demo ./run demo --anew."
+                "The tables of this database are from an early version of the project and cannot be"
+                " migrated. Use a new database, or for a demo run ./run demo --anew."
             )
         for app in product_apps():
             applied_names = {name for label, name in applied if label == app}
             known_names = _migration_names(app)
             if applied_names - known_names and known_names - applied_names:
                 raise CommandError(
-                    "Another version of the back office made tables of this database"
-                    f" ({app}.{max(applied_names - known_names)}): use that version, or a database"
-                    " of its own for this one."
+                    "Another version of the back office created tables in this database"
+                    f" ({app}.{max(applied_names - known_names)}). Use that version, or another"
+                    " database for this one."
                 )
 
     def _migrate_with_retries(self, args: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -140,8 +140,8 @@ class Command(migrate.Command):
                     raise
                 if not tries_left:
                     raise CommandError(
-                        f"A table stayed locked through {tries} tries of {self.lock_timeout}:"
-                        " end what holds it (pg_stat_activity), and run this again."
+                        f"A table stayed locked through {tries} tries of {self.lock_timeout}."
+                        " End what holds the lock (see pg_stat_activity), and run this again."
                     ) from None
                 self.stderr.write(f"A table is in use; trying again in {pause:.0f} s.")
                 time.sleep(pause)

@@ -12,7 +12,9 @@ from backoffice.operations import restore
 
 
 class Command(BaseCommand):
-    help = "Restore a backup into an empty database. Nothing is sent before a person allows it."
+    help = (
+        "Restore a backup into an empty database. Nothing is sent until a person resumes sending."
+    )
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -21,7 +23,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, folder: Path, **options: Any) -> None:
         manifest = restore.restore(folder.resolve())
         self.stdout.write(
-            f"Restored to {manifest.moment:%Y-%m-%d %H:%M:%S} UTC; every table and file is as the"
-            " manifest says.\nSending is on hold: start the workers, let them look up what was open"
-            " then, and let it go on under System > Status, or with manage.py resumesending."
+            f"Restored to {manifest.moment:%Y-%m-%d %H:%M:%S} UTC. Every table and file matches"
+            " the manifest.\nSending is on hold. Start the workers and let them look up the"
+            " requests that were open. Then resume sending under System > Status or with manage.py"
+            " resumesending."
         )

@@ -13,18 +13,18 @@ from backoffice.audit import retention
 
 class Command(BaseCommand):
     help = (
-        "Take away audit entries older than AUDIT_KEEP_YEARS, a thousand at a time; their seals "
-        "stay. Stop it whenever you like: the next run goes on."
+        "Remove audit entries older than AUDIT_KEEP_YEARS, a thousand at a time; their seals "
+        "stay. You can stop it at any time; the next run continues."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="only say how many they are")
+        parser.add_argument("--dry-run", action="store_true", help="only show how many there are")
 
     def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
         if settings.AUDIT_HOLD:
-            raise CommandError("nothing is taken away while AUDIT_HOLD is set")
+            raise CommandError("nothing is removed while AUDIT_HOLD is set")
         if not settings.AUDIT_KEEP_YEARS:
-            self.stdout.write("AUDIT_KEEP_YEARS is 0: entries are kept for ever.")
+            self.stdout.write("AUDIT_KEEP_YEARS is 0: entries are kept forever.")
             return
         due = retention.removal_backlog()
         self.stdout.write(
@@ -34,6 +34,6 @@ class Command(BaseCommand):
         if dry_run:
             return
         taken = retention.remove_expired()
-        self.stdout.write(f"{taken:,} taken away.")
+        self.stdout.write(f"{taken:,} removed.")
         if taken < due.entries:
-            raise CommandError("the others stay: see manage.py verifyaudit")
+            raise CommandError("the other entries stay; see manage.py verifyaudit")

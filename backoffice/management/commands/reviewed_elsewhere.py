@@ -27,22 +27,24 @@ class Command(BaseCommand):
     help = "Sign results that were reviewed elsewhere before a day."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--before", required=True, help="day (UTC) whose start is the limit")
-        parser.add_argument("--by", required=True, help="username of the clinician who says so")
+        parser.add_argument(
+            "--before", required=True, help="day (UTC); results from before it starts are signed"
+        )
+        parser.add_argument("--by", required=True, help="username of the clinician who confirms it")
         parser.add_argument(
             "--critical",
             action="store_true",
-            help="also critical ones, about which people were told",
+            help="include critical results; confirms that people were notified of them",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             before = datetime.strptime(options["before"], "%Y-%m-%d").replace(tzinfo=UTC)
         except ValueError as error:
-            raise CommandError("--before is a day like 2026-11-01") from error
+            raise CommandError("--before must be a day such as 2026-11-01") from error
         by = User.objects.filter(username=options["by"]).first()
         if by is None or not may(by, "results.sign"):
-            raise CommandError("--by is the username of somebody who may sign results")
+            raise CommandError("--by must be the username of someone who may sign results")
         critical = options["critical"]
         self.stdout.write(f"{sign(before, by, critical=critical)} results signed")
         for reason, count in count_remaining(before, critical=critical):

@@ -22,12 +22,12 @@ WAIT: Final = 1.0
 
 class Command(BaseCommand):
     help = (
-        "Seal everything anew that is not sealed under the first of FIELD_KEYS, beside everything "
-        "else that runs, and count what is under which key. May be stopped and started again."
+        "Encrypt again everything that is not encrypted with the first of FIELD_KEYS, while "
+        "everything else runs, and count the values of each key. Can be stopped and restarted."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--count", action="store_true", help="change nothing, only count")
+        parser.add_argument("--count", action="store_true", help="only count, change nothing")
 
     def handle(self, *args: Any, count: bool, **options: Any) -> None:
         stores: list[EncryptedStore] = [
@@ -43,13 +43,13 @@ class Command(BaseCommand):
             counts = store.count()
             left += counts
             self.stdout.write(f"{store.name}: {_format_counts(counts)}")
-        self.stdout.write(f"All together: {_format_counts(left)}")
+        self.stdout.write(f"Total: {_format_counts(left)}")
         del left[cipher.current_key_id()]
         if not count and left:
             raise CommandError(
-                f"Not under key {cipher.current_key_id()}: {_format_counts(left)}. What stands"
-                " under a key that FIELD_KEYS has not cannot be read; anything else was being"
-                " worked on: run this again."
+                f"Not encrypted with key {cipher.current_key_id()}: {_format_counts(left)}. Values"
+                " of a key that is not in FIELD_KEYS cannot be read. Other values were in use: run"
+                " this again."
             )
 
     def _encrypt(self, store: EncryptedStore) -> None:
@@ -58,20 +58,20 @@ class Command(BaseCommand):
             for changed in store.encrypt_again():
                 done += changed
                 if changed and self.stdout.isatty():
-                    self.stdout.write(f"\r{store.name}: {done:,} sealed anew", ending="")
+                    self.stdout.write(f"\r{store.name}: {done:,} encrypted again", ending="")
             left = store.count()
             del left[cipher.current_key_id()]
             if not set(left) & {None, *settings.FIELD_KEYS}:
                 break
             time.sleep(WAIT * round_number)
         if done:
-            self.stdout.write(f"\r{store.name}: {done:,} sealed anew")
+            self.stdout.write(f"\r{store.name}: {done:,} encrypted again")
 
 
 def _format_counts(counts: Counter[int | None]) -> str:
     """Format counts by key id, such as `key 2: 1,200, not sealed: 3`."""
     parts = [
-        f"{'not sealed' if key is None else f'key {key}'}: {counts[key]:,}"
+        f"{'not encrypted' if key is None else f'key {key}'}: {counts[key]:,}"
         for key in sorted(counts, key=lambda key: key or 0)
     ]
     return ", ".join(parts) or "nothing"

@@ -38,7 +38,7 @@ LOOKED_UP = "look-ups"
 
 
 class Command(BaseCommand):
-    help = "Sync with the service: what changed, or everything with --full. Without RESOURCE, all."
+    help = "Sync changes from the service, or everything with --full. Default: all lists."
     requires_system_checks: tuple[str, ...] = ()
     """No system checks: they take a second, twice as long as a start without them. `./run check`
     runs them."""
@@ -46,7 +46,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         # Django adds this option only to commands that require checks, but scripts may pass it.
         parser.add_argument("--skip-checks", action="store_true", help=SUPPRESS)
-        parser.add_argument("--full", action="store_true", help="sweep, and read every detail")
+        parser.add_argument(
+            "--full", action="store_true", help="read everything, with every detail"
+        )
         names = sorted({synced_list.resource for synced_list in SYNCED_LISTS} | {LOOKED_UP})
         parser.add_argument("resources", nargs="*", metavar="RESOURCE", help=", ".join(names))
 
@@ -153,7 +155,7 @@ class Command(BaseCommand):
             if left and not count:
                 failures += 1
                 if failures >= ATTEMPTS:
-                    raise CommandError(f"{left} look-ups are due and the service does not answer")
+                    raise CommandError(f"{left} lookups are due, and the service does not answer")
                 time.sleep(WAIT)
             elif not left:
                 failing = rows.exclude(error="").filter(due_at__isnull=False)
@@ -161,7 +163,7 @@ class Command(BaseCommand):
                     break
                 failures += 1
                 if failures >= ATTEMPTS:
-                    raise CommandError(f"{failing.count()} look-ups could not be answered")
+                    raise CommandError(f"{failing.count()} lookups could not be answered")
                 failing.update(due_at=Now())
                 time.sleep(WAIT)
         bar.end(f"{done} read")

@@ -29,31 +29,33 @@ def day(text: str) -> datetime:
 
 def end(text: str) -> str:
     if not re.fullmatch(r"\d{1,18}:[0-9a-f]{64}", text):
-        raise ArgumentTypeError("write it as an earlier run printed it: NUMBER:CODE")
+        raise ArgumentTypeError("write the end as an earlier run printed it: NUMBER:CODE")
     return text
 
 
 class Command(BaseCommand):
     help = (
-        "Recompute all seals of the audit trail and say what is wrong. Exit 0: nothing is. 1: it "
-        "is broken. 3: seals were made with a key that is not given (AUDIT_KEY)."
+        "Recompute all seals of the audit trail and report problems. Exit code 0: none. 1: the "
+        "trail is broken. 3: seals were made with a key that is not set (AUDIT_KEY)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--since", type=day, metavar="DAY", help="only what was sealed since")
+        parser.add_argument(
+            "--since", type=day, metavar="DAY", help="only what was sealed since this day"
+        )
         parser.add_argument(
             "--head",
             type=end,
             action="append",
             default=[],
             metavar="N:CODE",
-            help="an end that an earlier run printed: the trail must still hold it",
+            help="an end that an earlier run printed and the trail must still have",
         )
 
         parser.add_argument(
             "--accept",
             action="store_true",
-            help="after a restore: record the present end as the one to continue from",
+            help="after a restore: record the current end as the one to continue from",
         )
 
     def handle(
@@ -68,7 +70,7 @@ class Command(BaseCommand):
         result = verification.check_chain(after=after, heads=head, progress=self._progress)
         self.stdout.write(
             f"{result.seals:,} seals over {result.entries:,} entries checked"
-            f"{f', {result.removed:,} taken away because of their age' if result.removed else ''}."
+            f"{f', {result.removed:,} removed because of their age' if result.removed else ''}."
             f" Not yet sealed: {result.unsealed:,}."
         )
         for words in result.findings:

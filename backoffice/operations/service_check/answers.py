@@ -12,6 +12,7 @@ from typing import Final, Generic, Self, TypeVar
 from uuid import UUID
 
 from django.conf import settings
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core import service_client, service_team
 from backoffice.operations.outage_messages import REASONS
@@ -23,7 +24,7 @@ from backoffice.service.users import UserPayload
 T = TypeVar("T")
 
 CALL_SECONDS: Final = 5.0
-NOT_ACCEPTED: Final = "The service has not accepted the team key."
+NOT_ACCEPTED: Final = gettext_noop("The service has not accepted the team key.")
 KEY_HEADER: Final = "x-service-api-key"
 """Header name in the specification, chapter "Authentication"."""
 MANAGEMENT_KEY_HEADERS: Final = ("X-Management-Key", "X-Service-Org-Key")
@@ -170,5 +171,13 @@ class ServiceAnswers:
 def describe(error: errors.ServiceError) -> str:
     """Describe an error answer, or why there is no answer, as the end of a sentence."""
     if error.status is None:
-        return REASONS.get(error.reason, f"the connection broke ({error.reason or 'no reason'})")
-    return f"answer {error.status}" + (f", {error.reason}" if error.reason else "")
+        if error.reason in REASONS:
+            return gettext(REASONS[error.reason])
+        reason = error.reason or gettext("no reason given")
+        return gettext("the connection broke (%(reason)s)") % {"reason": reason}
+    if error.reason:
+        return gettext("answer %(status)s, %(reason)s") % {
+            "status": error.status,
+            "reason": error.reason,
+        }
+    return gettext("answer %(status)s") % {"status": error.status}

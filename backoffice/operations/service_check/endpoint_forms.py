@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.operations.service_check.webhooks import address, is_here
 from backoffice.outbox.forms import CommandForm
@@ -17,9 +18,9 @@ class NewEndpointForm(CommandForm):
     """The URL of a new endpoint, which must belong to this installation."""
 
     url = forms.CharField(
-        label="Address",
+        label=gettext_lazy("Address"),
         max_length=2048,
-        help_text="Reached from outside, without a redirect.",
+        help_text=gettext_lazy("Must be reachable from outside, without a redirect."),
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -29,13 +30,16 @@ class NewEndpointForm(CommandForm):
     def clean_url(self) -> str:
         url: str = self.cleaned_data["url"].strip()
         if not _host(url):
-            raise ValidationError(f"This is not an address. Enter one such as {address()}")
-        if not is_here(url):
             raise ValidationError(
-                f"Events are received at {address()}. Other hosts must be in ALLOWED_HOSTS."
+                gettext("Enter a full address, such as %(example)s") % {"example": address()}
             )
+        if not is_here(url):
+            words = gettext(
+                "Events are received at %(address)s. Add other hosts to ALLOWED_HOSTS first."
+            )
+            raise ValidationError(words % {"address": address()})
         if settings.HTTPS_ONLY and urlsplit(url).scheme != "https":
-            raise ValidationError("The address must begin with https://")
+            raise ValidationError(gettext("The address must start with https://"))
         return url
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from django.utils.translation import gettext
+
 from backoffice.operations.service_check.answers import ServiceAnswers
 
 
@@ -17,7 +19,12 @@ class FindingOutcome(StrEnum):
 
     @property
     def label(self) -> str:
-        return {"ok": "OK", "problem": "Problem", "unknown": "Could not be checked"}[self.value]
+        labels = {
+            "ok": gettext("OK"),
+            "problem": gettext("Problem"),
+            "unknown": gettext("Could not be checked"),
+        }
+        return labels[self.value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,7 @@ class Check(ABC):
     """One question about the connection to the service."""
 
     title: ClassVar[str]
+    """Marked for translation; the page translates it."""
 
     @abstractmethod
     def run(self, answers: ServiceAnswers) -> CheckFinding:

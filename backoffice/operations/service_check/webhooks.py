@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import connection
 from django.http.request import validate_host
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from backoffice.core import service_team
 from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, describe
@@ -27,9 +28,11 @@ from webhooks.silence import UNANNOUNCED_STATUSES
 
 WAIT_SECONDS: Final = 30.0
 """Seconds until a test event that has not arrived counts as lost."""
-NO_KEY: Final = "Without an accepted management key the service does not list its endpoints."
-MEND_SECRETS: Final = (
-    "Set WEBHOOK_SECRETS to the endpoint's secret, as the service shows it, and restart"
+NO_KEY: Final = gettext_noop(
+    "The service lists its endpoints only with an accepted management key, and there is none."
+)
+FIX_SECRETS: Final = gettext_noop(
+    "Set WEBHOOK_SECRETS to the endpoint's secret, as the service shows it, and restart web."
 )
 _HEADERS: Final = (signing.Unsigned.reason, "misshapen id", "misshapen timestamp")
 
@@ -78,48 +81,77 @@ def listed_endpoints(answers: ServiceAnswers) -> list[ListedEndpoint]:
 
 
 class EndpointCheck(Check):
-    title = "Webhook endpoint"
+    title = gettext_noop("Webhook endpoint")
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
         endpoints = answers.endpoints
         if endpoints is None:
-            return self.unknown(NO_KEY, f"At the service, the endpoint must be {address()}")
+            return self.unknown(
+                gettext(NO_KEY),
+                gettext("At the service, the endpoint must be %(address)s")
+                % {"address": address()},
+            )
         if isinstance(endpoints, errors.ServiceError):
-            return self.unknown(f"The service does not list its endpoints: {describe(endpoints)}.")
+            return self.unknown(
+                gettext("The service does not list its endpoints: %(reason)s.")
+                % {"reason": describe(endpoints)}
+            )
         endpoint = endpoint_of(endpoints)
         if endpoint is None:
-            others = f" It has {len(endpoints)} that lead elsewhere." if endpoints else ""
             return self.problem(
-                f"The service has no webhook endpoint that leads here.{others}",
-                f"Create one at the service for {address()}",
+                _none_here(len(endpoints)),
+                gettext("Create one at the service for %(address)s") % {"address": address()},
             )
         if endpoint.disabled:
             return self.problem(
-                f"The endpoint {endpoint.url} is switched off at the service, as happens after five"
-                " days of failed deliveries.",
-                "Make sure that this address is reached from outside, then turn the endpoint on"
-                " below.",
+                gettext(
+                    "The endpoint %(url)s is turned off at the service. This happens after five"
+                    " days of failed deliveries."
+                )
+                % {"url": endpoint.url},
+                gettext(
+                    "Make sure that this address can be reached from outside, then turn the"
+                    " endpoint on below."
+                ),
             )
         if settings.HTTPS_ONLY and not endpoint.url.startswith("https://"):
             return self.problem(
-                f"The endpoint {endpoint.url} is not HTTPS, and such deliveries are refused here.",
-                f"Change it at the service to {address()}",
+                gettext("The endpoint %(url)s is not HTTPS. Its deliveries are refused here.")
+                % {"url": endpoint.url},
+                gettext("Change it at the service to %(address)s") % {"address": address()},
             )
         used = {name for name, route in ROUTES.items() if route.handler}
         missing = sorted(used.difference(endpoint.filter_types or used))
         if missing:
             return self.problem(
-                f"The endpoint {endpoint.url} leaves out {len(missing)} event types that are used"
-                f" here, such as {missing[0]}.",
-                "Remove the filter of event types from the endpoint at the service.",
+                ngettext(
+                    "The endpoint %(url)s leaves out %(count)s event type that is used here:"
+                    " %(example)s.",
+                    "The endpoint %(url)s leaves out %(count)s event types that are used here,"
+                    " such as %(example)s.",
+                    len(missing),
+                )
+                % {"url": endpoint.url, "count": len(missing), "example": missing[0]},
+                gettext("Remove the filter of event types from the endpoint at the service."),
             )
-        return self.ok(f"The service delivers to {endpoint.url}")
+        return self.ok(gettext("The service delivers to %(url)s") % {"url": endpoint.url})
+
+
+def _none_here(elsewhere: int) -> str:
+    if not elsewhere:
+        return gettext("The service has no webhook endpoint that points here.")
+    words = ngettext(
+        "The service has no webhook endpoint that points here. %(count)s points elsewhere.",
+        "The service has no webhook endpoint that points here. %(count)s point elsewhere.",
+        elsewhere,
+    )
+    return words % {"count": elsewhere}
 
 
 class SecretCheck(Check):
     """Compare the secrets. They are never shown; the event log uses the same names for them."""
 
-    title = "Webhook secret"
+    title = gettext_noop("Webhook secret")
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
         endpoints, management_key, team = (
@@ -128,24 +160,40 @@ class SecretCheck(Check):
             answers.team,
         )
         if endpoints is None or management_key is None or team is None:
-            return self.unknown(NO_KEY, "The test event below shows whether the secret is right.")
+            return self.unknown(
+                gettext(NO_KEY), gettext("The test event below shows whether the secret is right.")
+            )
         endpoint = None if isinstance(endpoints, errors.ServiceError) else endpoint_of(endpoints)
         if endpoint is None:
-            return self.unknown("There is no endpoint whose secret could be compared.")
+            return self.unknown(gettext("There is no endpoint whose secret could be compared."))
         key = endpoint.id
         answer = answers.attempt(lambda: management_key.client.management.webhook_secret(team, key))
         if not isinstance(answer, Record):
-            return self.unknown(f"The service does not show the secret: {describe(answer)}.")
+            return self.unknown(
+                gettext("The service does not show the secret: %(reason)s.")
+                % {"reason": describe(answer)}
+            )
         endpoint_secret = answer.data.name
         if not endpoint_secret:
-            return self.unknown("The service shows a secret of a form that is not known here.")
+            return self.unknown(
+                gettext("The service shows a secret in a format that this release does not know.")
+            )
         secret_names = [secret.name for secret in signing.read_secrets(settings.WEBHOOK_SECRETS)]
         if endpoint_secret in secret_names:
-            return self.ok(f"The endpoint signs with secret {endpoint_secret}, which is set here.")
+            return self.ok(
+                gettext("The endpoint signs with secret %(secret)s, which is set here.")
+                % {"secret": endpoint_secret}
+            )
         return self.problem(
-            f"The endpoint signs with secret {endpoint_secret}, and WEBHOOK_SECRETS has"
-            f" {', '.join(secret_names)}. Every delivery is refused.",
-            f"{MEND_SECRETS} web. While a secret is rotated, set both, comma separated.",
+            gettext(
+                "The endpoint signs with secret %(secret)s, but WEBHOOK_SECRETS has %(set_here)s."
+                " Every delivery is refused."
+            )
+            % {"secret": endpoint_secret, "set_here": ", ".join(secret_names)},
+            gettext(
+                "Set WEBHOOK_SECRETS to the endpoint's secret, as the service shows it, and restart"
+                " web. While a secret is being rotated, set both, separated by a comma."
+            ),
         )
 
 
@@ -177,26 +225,30 @@ def resend_event(answers: ServiceAnswers, order: Order | None) -> ResentEvent:
     This changes nothing at the service or in the mirror. Raises CannotSend.
     """
     if order is None:
-        raise CannotSend("There is no order here yet whose event could be sent again.")
+        raise CannotSend(gettext("There is no order yet whose event could be sent again."))
     if answers.accepted_key is None:
-        raise CannotSend(f"{describe_key_error(answers)} No event can be asked for.")
+        words = gettext("%(problem)s No event can be requested.")
+        raise CannotSend(words % {"problem": describe_key_error(answers)})
     client, order_id = answers.accepted_key.client, order.pk
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (asked_at,) = cursor.fetchone()
     answer = answers.attempt(lambda: client.orders.resend_events([order_id]))
     if isinstance(answer, errors.ServiceError):
-        raise CannotSend(f"The service did not send an event again: {describe(answer)}.")
+        words = gettext("The service did not send an event again: %(reason)s.")
+        raise CannotSend(words % {"reason": describe(answer)})
     if order_id not in answer.data.order_ids:
-        raise CannotSend("The service sent no event again: it has no endpoint that takes it.")
+        raise CannotSend(
+            gettext("The service did not send an event again: it has no endpoint that takes it.")
+        )
     return ResentEvent(order_id, asked_at)
 
 
 def describe_key_error(answers: ServiceAnswers) -> str:
     answer = answers.users_page
     if isinstance(answer, errors.Denied) or not isinstance(answer, errors.ServiceError):
-        return NOT_ACCEPTED
-    return f"The service does not answer: {describe(answer)}."
+        return gettext(NOT_ACCEPTED)
+    return gettext("The service does not answer: %(reason)s.") % {"reason": describe(answer)}
 
 
 class DeliveryCheck(Check):
@@ -205,7 +257,7 @@ class DeliveryCheck(Check):
     `sent` is the event that was requested. `why_not` is the reason why none was.
     """
 
-    title = "Test event"
+    title = gettext_noop("Test event")
 
     def __init__(self, sent: ResentEvent | None = None, why_not: str = "") -> None:
         self.sent, self.why_not = sent, why_not
@@ -214,8 +266,8 @@ class DeliveryCheck(Check):
         sent = self.sent
         if sent is None:
             return self.unknown(
-                self.why_not or "No test event was sent.",
-                "" if self.why_not else "Send one, and see whether it arrives.",
+                self.why_not or gettext("No test event was sent."),
+                "" if self.why_not else gettext("Send one and see whether it arrives."),
             )
         events = Event.objects.filter(
             subject_id=str(sent.order_id), last_received_at__gte=sent.asked_at
@@ -224,36 +276,48 @@ class DeliveryCheck(Check):
         if arrived is not None:
             seconds = max(0.0, (arrived[0] - sent.asked_at).total_seconds())
             return self.ok(
-                f"A test event arrived after {seconds:.1f} s, signed with secret {arrived[1]}."
+                gettext("A test event arrived after %(seconds)s s, signed with secret %(secret)s.")
+                % {"seconds": f"{seconds:.1f}", "secret": arrived[1]}
             )
         refused = Refusal.objects.filter(last_at__gte=sent.asked_at).order_by("-last_at").first()
         if refused is not None:
             return self._refused(refused)
         waited = _seconds_since(sent.asked_at)
         if waited < WAIT_SECONDS:
-            return self.unknown(f"Waiting for it since {waited:.0f} s.", is_pending=True)
+            return self.unknown(
+                gettext("Waiting for %(seconds)s s so far.") % {"seconds": f"{waited:.0f}"},
+                is_pending=True,
+            )
         return self.problem(
-            f"No delivery arrived within {format_duration(WAIT_SECONDS)}.",
-            f"Check at the service that the endpoint is {address()} and switched on; that this"
-            " address is reached from outside, without a redirect and with a certificate that"
-            " everybody trusts; and that web is running.",
+            gettext("No delivery arrived within %(duration)s.")
+            % {"duration": format_duration(WAIT_SECONDS)},
+            gettext(
+                "Check that the endpoint at the service is %(address)s and turned on, that this"
+                " address can be reached from outside without a redirect and with a publicly"
+                " trusted certificate, and that web is running."
+            )
+            % {"address": address()},
         )
 
     def _refused(self, refusal: Refusal) -> CheckFinding:
-        words = f"A delivery arrived and was refused: {refusal.reason}."
+        words = gettext("A delivery arrived and was refused: %(reason)s.") % {
+            "reason": gettext(refusal.reason)
+        }
         if refusal.reason == signing.Forged.reason:
-            return self.problem(words, f"{MEND_SECRETS} web.")
+            return self.problem(words, gettext(FIX_SECRETS))
         if refusal.reason == signing.Stale.reason:
             return self.problem(
-                words, "Set the clock of this machine by a time server (timedatectl)."
+                words, gettext("Sync the clock of this machine with a time server (timedatectl).")
             )
         if refusal.reason in _HEADERS:
             return self.problem(
                 words,
-                "Compare WEBHOOK_HEADER_PREFIXES with the names of the headers that the service"
-                " sends, and have the proxy pass them on.",
+                gettext(
+                    "Compare WEBHOOK_HEADER_PREFIXES with the names of the headers that the service"
+                    " sends, and have the proxy pass them on."
+                ),
             )
-        return self.problem(words, "See the log of web for the same moment.")
+        return self.problem(words, gettext("See the log of web at the same time."))
 
 
 def _seconds_since(moment: datetime) -> float:

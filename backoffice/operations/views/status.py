@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -99,67 +100,92 @@ def release(request: HttpRequest) -> HttpResponseBase:
     """Release the hold on sending after a restore."""
     record_entry(request, "change", "hold", ids=["released"])
     if heartbeats.release_hold(staff_user(request).pk):
-        messages.success(request, "Sending goes on. What waits is sent from now.")
+        messages.success(request, gettext("Sending resumed. Waiting requests are being sent."))
     else:
-        messages.info(request, "Sending was not on hold any more.")
+        messages.info(request, gettext("Sending is no longer on hold."))
     return redirect("operations:status")
 
 
 _GROUPS = {
-    "inbox": "Events of the service",
-    "commands": "Requests of staff",
-    "lookups": "Single records",
-    "sync": "Lists",
-    "queues": "Workers answered, ago",
+    "inbox": gettext_noop("Lab service events"),
+    "commands": gettext_noop("Requests by staff"),
+    "lookups": gettext_noop("Single records"),
+    "sync": gettext_noop("Lists"),
+    "queues": gettext_noop("Time since the last answer of each worker queue"),
     "broker": "Redis",
     "database": "PostgreSQL",
-    "disk": "Disk of reports, free",
-    "backup": "Last backup",
+    "disk": gettext_noop("Free disk space for reports"),
+    "backup": gettext_noop("Last backup"),
 }
 
 
 def _figure_groups(figures: status.Figures) -> list[tuple[str, list[tuple[str, str]]]]:
     return [
         (
-            title,
-            [(_name(group, name), _figure(name, value)) for name, value in figures[group].items()],
+            gettext(title),
+            [(_label(name), _figure(name, value)) for name, value in figures[group].items()],
         )
         for group, title in _GROUPS.items()
     ]
 
 
-_NAMES = {
-    "quarantined": "of another team",
-    "oldest_seconds": "oldest waits for",
-    "last_event_seconds": "last one, ago",
-    "silent": "service gone silent",
-    "clock_skew_seconds": "clocks apart by",
-    "clocks_differ": "clocks too far apart",
-    "flooded": "flooded by unsigned deliveries",
-    "body_conflicts": "sent again with another body",
+_LABELS = {
+    "waiting": gettext_noop("waiting"),
+    "failed": gettext_noop("failed"),
+    "quarantined": gettext_noop("of another team"),
+    "oldest_seconds": gettext_noop("oldest waiting for"),
+    "last_event_seconds": gettext_noop("time since the last event"),
+    "silent": gettext_noop("service sends no events"),
+    "clock_skew_seconds": gettext_noop("clocks differ by"),
+    "clocks_differ": gettext_noop("clocks differ too much"),
+    "flooded": gettext_noop("flooded by unsigned deliveries"),
+    "body_conflicts": gettext_noop("received again with different content"),
+    "sending": gettext_noop("sending"),
+    "uncertain": gettext_noop("outcome unknown"),
+    "undecided": gettext_noop("needs a decision"),
+    "oldest_uncertain_seconds": gettext_noop("oldest unknown outcome"),
+    "oldest_undecided_seconds": gettext_noop("oldest needing a decision"),
+    "on_hold": gettext_noop("on hold"),
+    "sealed": gettext_noop("cannot be decrypted"),
+    "due": gettext_noop("due"),
+    "failing": gettext_noop("failing"),
+    "lists": gettext_noop("lists"),
+    "late": gettext_noop("late"),
+    "another_team": gettext_noop("key of another team"),
+    "data_age_seconds": gettext_noop("age of the oldest list"),
+    "service_clock_offset_seconds": gettext_noop("service clock ahead by"),
+    "service_clock_jump_seconds": gettext_noop("service clock jumped by"),
+    "without_changes_seconds": gettext_noop("time without changes"),
+    "misses_changes": gettext_noop("misses changes"),
+    "unusually_quiet": gettext_noop("unusually quiet"),
+    "ping_seconds": gettext_noop("response time"),
+    "sessions": gettext_noop("connections"),
+    "sessions_allowed": gettext_noop("connections allowed"),
+    "oldest_transaction_seconds": gettext_noop("oldest transaction"),
+    "clock_offset_seconds": gettext_noop("clock offset"),
+    "free_bytes": gettext_noop("free"),
+    "free_share": gettext_noop("free share"),
+    "age_seconds": gettext_noop("age"),
 }
-"""Labels of the figures about events; monitors use the names themselves."""
+"""Labels of the figures on the page; monitors use the names themselves."""
 
 
-def _name(group: str, name: str) -> str:
-    if group == "inbox" and name in _NAMES:
-        return _NAMES[name]
-    for unit in ("_seconds", "_bytes", "_share"):
-        name = name.removesuffix(unit)
-    return name.replace("_", " ")
+def _label(name: str) -> str:
+    """Return the label of a figure. The name of a queue is its own label."""
+    return gettext(_LABELS[name]) if name in _LABELS else name
 
 
 def _figure(name: str, value: status.Figure) -> str:
     if value is None:
-        return "never" if name != "ping_seconds" else "no answer"
+        return gettext("no answer") if name == "ping_seconds" else gettext("never")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return gettext("yes") if value else gettext("no")
     if name.endswith("_bytes"):
         return f"{value / 2**30:,.1f} GB"
     if name.endswith("_share"):
         return f"{value:.0%}"
     if isinstance(value, float):
         if name.startswith("oldest") and not value:
-            return "none"
+            return gettext("none")
         return f"{value * 1000:.1f} ms" if abs(value) < 1 else status.format_duration(value)
     return f"{value:,}"

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import requires
@@ -54,7 +55,7 @@ def health(request: HttpRequest) -> HttpResponse:
 
 
 def _row(synced_list: sync_health.SyncedListHealth, now: datetime) -> dict[str, Any]:
-    scope = "everything" if synced_list.full else "changes"
+    scope = gettext("everything") if synced_list.full else gettext("changes")
     return {
         "latest": RunRow(synced_list.latest, now),
         "name": f"{list_name(synced_list.resource)} ({scope})",

@@ -10,13 +10,14 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import may, requires
 from backoffice.core import vocabulary
 from backoffice.core.models import UnknownValue
 from backoffice.core.vocabulary import interpretations
-from backoffice.operations.forms import BUCKETS, PLAIN, RANKS, STATUS, UnknownValueForm
+from backoffice.operations.forms import STATUS, UnknownValueForm
 from backoffice.operations.value_decisions import DecidedMeanwhile, decide
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
@@ -33,10 +34,22 @@ RECORD_ROUTES: Final = {
     "unmatched": "unmatched:detail",
 }
 """Route of the page of a sample record, by the first word of the vocabulary."""
-SAVED: Final = "Saved. Pages say so from now on{}."
-DECISION_REVOKED: Final = "Taken back. It is shown as it came{}."
-MOVING: Final = ", and orders move within seconds"
-RANKING: Final = ", and open results are ranked again within seconds"
+SAVED: Final = (
+    gettext_noop("Saved. Pages show this label from now on."),
+    gettext_noop("Saved. Pages show this label from now on. Orders move within seconds."),
+    gettext_noop(
+        "Saved. Pages show this label from now on. Open results are ranked again within seconds."
+    ),
+)
+DECISION_REMOVED: Final = (
+    gettext_noop("Decision removed. The value is shown as received."),
+    gettext_noop("Decision removed. The value is shown as received. Orders move within seconds."),
+    gettext_noop(
+        "Decision removed. The value is shown as received. Open results are ranked again within"
+        " seconds."
+    ),
+)
+"""The messages for a value that only has a label, for a status of orders, for a rank of results."""
 
 
 @requires("system.view")
@@ -67,15 +80,15 @@ def value(request: HttpRequest, value_id: int) -> HttpResponse:
             try:
                 decide(request, row, bucket, label, request.POST.get("seen", ""))
             except DecidedMeanwhile:
-                form.add_error(None, "Somebody has just decided on this. See what it says now.")
+                form.add_error(
+                    None,
+                    gettext("Someone else just changed this. Check the current setting below."),
+                )
                 row.refresh_from_db()
                 form.data = {**request.POST.dict(), "seen": str(row.decision)}
             else:
-                moving = MOVING if row.vocabulary == STATUS else ""
-                moving = RANKING if row.vocabulary in interpretations.VOCABULARIES else moving
-                messages.success(
-                    request, (DECISION_REVOKED if takes_back else SAVED).format(moving)
-                )
+                texts = DECISION_REMOVED if takes_back else SAVED
+                messages.success(request, gettext(texts[_effect(row)]))
                 return redirect("system:unknown-value", row.pk)
     context = {"unknown": _value_context(row), "row": row, "form": form, "obstacle": obstacle}
     return render(request, "system/unknown_value.html", context, status=status)
@@ -89,12 +102,21 @@ def latest(most: int) -> list[dict[str, object]]:
 def _obstacle(row: UnknownValue, user: AbstractBaseUser | AnonymousUser) -> str:
     """Return why the user cannot decide on this value; empty if they can."""
     if row.vocabulary not in vocabulary.VOCABULARIES:
-        return "Only a release can teach the back office this: it has to be read, not only named."
+        return gettext(
+            "No label can be set for this value. Reading it needs a new release of the back office."
+        )
     if vocabulary.is_known(row.vocabulary, row.value):
-        return "The release that runs here knows this value. Its words hold."
+        return gettext("This release already knows this value and uses its built-in label.")
     if not may(user, "vocabulary.change"):
-        return "Lab admins and administrators say what a value means."
+        return gettext("Only lab admins and administrators can set what a value means.")
     return ""
+
+
+def _effect(row: UnknownValue) -> int:
+    """Return the index of the message that says what follows from a decision."""
+    if row.vocabulary in interpretations.VOCABULARIES:
+        return 2
+    return 1 if row.vocabulary == STATUS else 0
 
 
 def _value_context(row: UnknownValue) -> dict[str, object]:
@@ -105,7 +127,8 @@ def _value_context(row: UnknownValue) -> dict[str, object]:
         "row": row,
         "term": term,
         "known": has_vocabulary and vocabulary.is_known(row.vocabulary, row.value),
-        "bucket": {**BUCKETS, **PLAIN, **RANKS}.get(row.bucket, ""),
+        "sets_rank": row.vocabulary in interpretations.VOCABULARIES,
+        "moves_orders": row.vocabulary == STATUS,
         "is_ranked": row.vocabulary in interpretations.VOCABULARIES and row.decision > 0,
         "sample": _sample_url(row),
         "all": _list_link(row),
@@ -126,9 +149,11 @@ def _sample_url(row: UnknownValue) -> str:
 
 
 def _list_link(row: UnknownValue) -> tuple[str, str]:
-    """Return URL and name of the list of all records with this value; empty if there is none."""
+    """Return URL and text of the link to all records with this value; empty if there is none."""
     if row.vocabulary == STATUS:
-        return reverse("orders:list", query={"status": row.value}), "Orders"
+        return reverse("orders:list", query={"status": row.value}), gettext(
+            "Orders with this value"
+        )
     if row.vocabulary == EVENT_TYPE:
-        return reverse("events:list", query={"type": row.value}), "Events"
+        return reverse("events:list", query={"type": row.value}), gettext("Events with this value")
     return "", ""

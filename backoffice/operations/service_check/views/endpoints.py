@@ -12,6 +12,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import requires
@@ -28,9 +29,13 @@ from backoffice.service import Record, errors
 from webhooks.commands import CreateEndpoint, DeleteEndpoint, RotateSecret, SwitchEndpoint
 
 METHODS: Final = ("GET", "HEAD", "POST")
-NOT_LISTED: Final = "The service does not list this webhook endpoint."
-UNKNOWN: Final = "The service does not list webhook endpoints now. The check below says why."
-NO_TEAM: Final = "The service shows no record that names our team yet, and none is known here."
+NOT_LISTED: Final = gettext_noop("The service does not list this webhook endpoint.")
+UNKNOWN: Final = gettext_noop(
+    "The service does not list webhook endpoints right now. The check below shows why."
+)
+NO_TEAM: Final = gettext_noop(
+    "Our team at the service is not known yet: no record here or at the service names it."
+)
 
 
 @requires("service.check")
@@ -105,19 +110,20 @@ def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Show the secret with which deliveries to an endpoint are signed now."""
     team = _team()
     if team is None:
-        messages.warning(request, NO_TEAM)
+        messages.warning(request, gettext(NO_TEAM))
         return redirect("operations:service-check")
     record_entry(request, "view", "webhook secret", ids=[endpoint_id])
     with ServiceAnswers(PAGE_SECONDS) as answers:
         management_key = answers.management_key
         if management_key is None:
-            messages.warning(request, "The service accepts no management key of ours.")
+            messages.warning(request, gettext("The service does not accept our management key."))
             return redirect("operations:service-check")
         answer = answers.attempt(
             lambda: management_key.client.management.webhook_secret(team, endpoint_id)
         )
     if not isinstance(answer, Record):
-        messages.warning(request, f"The service does not show the secret: {describe(answer)}.")
+        words = gettext("The service does not show the secret: %(reason)s.")
+        messages.warning(request, words % {"reason": describe(answer)})
         return redirect("operations:service-check")
     context = {"endpoint_id": endpoint_id, "secret": answer.data.key, "name": answer.data.name}
     return render(request, "operations/endpoint_secret.html", context)
@@ -134,7 +140,7 @@ def _enqueue(
     if request.method == "POST" and form.is_valid():
         team = _team()
         if team is None:
-            form.add_error(None, NO_TEAM)
+            form.add_error(None, gettext(NO_TEAM))
         elif (row := form.enqueue(request, command(team))) is not None:
             return redirect("commands:detail", row.pk)
     status = 422 if request.method == "POST" else 200
@@ -175,5 +181,5 @@ def _is_last(listed: ListedEndpoint, endpoints: list[ListedEndpoint]) -> bool:
 
 
 def _not_listed(request: HttpRequest, endpoints: list[ListedEndpoint] | None) -> HttpResponse:
-    messages.warning(request, UNKNOWN if endpoints is None else NOT_LISTED)
+    messages.warning(request, gettext(UNKNOWN if endpoints is None else NOT_LISTED))
     return redirect("operations:service-check")
