@@ -20,6 +20,7 @@ document.addEventListener("htmx:afterSwap", () => {
 function uploads(form) {
   const limit = Number(form.dataset.limit);
   const most = Number(form.dataset.most);
+  const messages = JSON.parse(form.dataset.messages);
   const input = form.querySelector("input[type=file]");
   const drop = form.querySelector("[data-drop]");
   const list = form.querySelector(".chosen");
@@ -33,6 +34,11 @@ function uploads(form) {
   let under_way = false;
 
   form.querySelector("[data-plain]")?.remove();
+
+  // A sentence of the page, with values in the places of their names.
+  function message(name, values = {}) {
+    return messages[name].replace(/\{(\w+)\}/g, (place, key) => values[key] ?? place);
+  }
 
   input.addEventListener("change", () => add([...input.files]));
   drop.addEventListener("dragover", (event) => {
@@ -57,24 +63,24 @@ function uploads(form) {
   }
 
   function problemOf({ file, kind }) {
-    if (!file.size) return "It is empty.";
-    if (!kind) return "It is not a PDF, JPEG or PNG.";
+    if (!file.size) return message("empty", { name: file.name });
+    if (!kind) return message("kind", { name: file.name });
     const name = file.name.toLowerCase();
-    if (!kind.endings.some((ending) => name.endsWith(ending))) return `It holds a ${kind.name}: give it a name that ends in ${kind.endings[0]}.`;
-    if (file.size > limit) return `It has ${size(file.size)}; at most ${form.dataset.limitWords} can be sent.`;
+    if (!kind.endings.some((ending) => name.endsWith(ending))) return message("ending", { name: file.name, kind: kind.name, ending: kind.endings[0] });
+    if (file.size > limit) return message("large", { name: file.name, size: size(file.size), limit: form.dataset.limitWords });
     return "";
   }
 
   function problems() {
     const said = [];
-    if (!chosen.length) said.push("Choose the report: a PDF, or pictures of its pages.");
-    if (chosen.length > most) said.push(`At most ${most} pictures make one report; these are ${chosen.length}.`);
-    if (chosen.length > 1 && chosen.some((one) => one.kind?.name === "PDF")) said.push("A PDF is sent by itself; only pictures are put together into one report.");
+    if (!chosen.length) said.push(message("none"));
+    if (chosen.length > most) said.push(message("many", { limit: most, count: chosen.length }));
+    if (chosen.length > 1 && chosen.some((one) => one.kind?.name === "PDF")) said.push(message("pdf"));
     const total = chosen.reduce((sum, one) => sum + one.file.size, 0);
-    if (total > limit) said.push(`Together they have ${size(total)}; at most ${form.dataset.limitWords} can be sent. Scan at a lower resolution, or send fewer pages.`);
+    if (total > limit) said.push(message("total", { size: size(total), limit: form.dataset.limitWords }));
     for (const one of chosen) {
       const problem = problemOf(one);
-      if (problem) said.push(`“${one.file.name}”: ${problem}`);
+      if (problem) said.push(problem);
     }
     return said;
   }
@@ -85,7 +91,7 @@ function uploads(form) {
     if (chosen.length && !focus) {
       const said = problems();
       said.length ? complain(said) : refused.replaceChildren();
-      live.textContent = `${chosen.length} chosen`;
+      live.textContent = message("chosen", { count: chosen.length });
     }
     if (focus) list.children[focus.place]?.querySelector(`[data-do="${focus.act}"]`)?.focus();
   }
@@ -95,14 +101,14 @@ function uploads(form) {
     row.append(picture(one));
     const about = document.createElement("span");
     about.className = "about";
-    about.append(text("strong", one.file.name), text("span", `${one.kind?.name ?? "unknown kind"}, ${size(one.file.size)}`, "size"));
+    about.append(text("strong", one.file.name), text("span", `${one.kind?.name ?? message("unknown")}, ${size(one.file.size)}`, "size"));
     const problem = problemOf(one);
     if (problem) about.append(text("span", problem, "error"));
     const acts = text("span", "", "acts");
     if (chosen.length > 1) {
-      acts.append(act("up", "↑", `Move ${one.file.name} up`, place, place === 0), act("down", "↓", `Move ${one.file.name} down`, place, place === chosen.length - 1));
+      acts.append(act("up", "↑", message("up", { name: one.file.name }), place, place === 0), act("down", "↓", message("down", { name: one.file.name }), place, place === chosen.length - 1));
     }
-    acts.append(act("remove", "×", `Remove ${one.file.name}`, place, false));
+    acts.append(act("remove", "×", message("remove", { name: one.file.name }), place, false));
     row.append(about, acts);
     return row;
   }
@@ -171,12 +177,12 @@ function uploads(form) {
     request.upload.addEventListener("progress", (event) => {
       if (!event.lengthComputable) return;
       bar.value = event.loaded / event.total;
-      sent.textContent = event.loaded < event.total ? `${Math.round(100 * bar.value)} %` : "Being checked …";
+      sent.textContent = event.loaded < event.total ? `${Math.round(100 * bar.value)} %` : message("checking");
     });
     request.addEventListener("load", () => answered(request));
     request.addEventListener("error", () => {
       ended();
-      complain(["No connection to the back office. Your files are still chosen: try again."]).focus();
+      complain([message("offline")]).focus();
     });
     under_way = true;
     sending.hidden = false;
@@ -199,7 +205,7 @@ function uploads(form) {
         location.assign(JSON.parse(request.responseText).to);
         return;
       } catch {
-        complain(["You are no longer signed in. Sign in again in another tab, come back, and send it again."]).focus();
+        complain([message("signed_out")]).focus();
         return;
       }
     }
@@ -210,7 +216,7 @@ function uploads(form) {
       refused.replaceChildren(document.importNode(banner, true));
       refused.firstElementChild.focus();
     } else {
-      complain([`The back office could not take it (${request.status}). Your files are still chosen: try again, or reload the page.`]).focus();
+      complain([message("failed", { status: request.status })]).focus();
     }
   }
 }
