@@ -30,7 +30,7 @@ TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "retrying": (gettext_noop("Retrying"), (Event.State.RETRY,)),
     "waiting": (gettext_noop("Waiting"), (Event.State.PENDING,)),
     "skipped": (gettext_noop("Skipped"), (Event.State.SKIPPED,)),
-    "foreign": (gettext_noop("Other team"), (Event.State.QUARANTINED,)),
+    "foreign": (gettext_noop("Of another team"), (Event.State.QUARANTINED,)),
     "done": (gettext_noop("Done"), (Event.State.DONE,)),
 }
 """Label and states of each tab."""
@@ -80,7 +80,7 @@ class EventFilterSet(ListFilterSet):
         "lte",
         label=gettext_lazy("Received until"),
         end_of_day=True,
-        help_text=gettext_lazy("Includes the whole day."),
+        help_text=gettext_lazy("The whole day."),
     )
     user_id = UUIDFilter(label=gettext_lazy("Patient ID"))
     subject_id = CharFilter(
@@ -92,7 +92,7 @@ class EventFilterSet(ListFilterSet):
     conflict = ChoiceFilter(
         "body_conflict",
         label=gettext_lazy("Received again with different content"),
-        empty_label=gettext_lazy("Any"),
+        empty_label=gettext_lazy("Either"),
         choices=[("on", gettext_lazy("Yes"))],
         method="filter_conflict",
     )

@@ -19,7 +19,7 @@ class ReplayFilters(forms.Form):
     STATES: Final[Mapping[str, str]] = {
         Event.State.DEAD: gettext_noop("Failed"),
         Event.State.SKIPPED: gettext_noop("Skipped"),
-        Event.State.QUARANTINED: gettext_noop("Other team"),
+        Event.State.QUARANTINED: gettext_noop("Of another team"),
     }
 
     state = forms.ChoiceField(

@@ -90,7 +90,7 @@ class ReportFilterSet(ListFilterSet):
         "lte",
         label=gettext_lazy("Until"),
         end_of_day=True,
-        help_text=gettext_lazy("Includes the whole day."),
+        help_text=gettext_lazy("The whole day."),
     )
     uploaded_by = PersonFilter(
         "uploaded_by",
