@@ -53,7 +53,10 @@ class RowForm(TickForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.use_required_attribute = False
-        choices = [("", gettext("Not interpreted")), *vocabulary.choices("result.interpretation")]
+        choices = [("", gettext("Not interpreted"))]
+        choices += [
+            (value, gettext(label)) for value, label in vocabulary.choices("result.interpretation")
+        ]
         current = self["interpretation"].value()
         if current and current not in dict(choices):
             choices.append((current, current))
