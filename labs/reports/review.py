@@ -343,13 +343,13 @@ def compare_with_patient(job: ReportJob, person: Demographics | None) -> list[Pe
     printed_dob, stored_dob = job.dob or "", person.dob if person else None
     return [
         PersonFact(
-            gettext("Name"),
+            gettext_noop("Name"),
             " ".join(part for part in (first, last) if part),
             " ".join(part for part in (stored_first, stored_last) if part),
             IS_SAME[compare_name_parts(first, last, stored_first, stored_last)],
         ),
         PersonFact(
-            gettext("Birth date"),
+            gettext_noop("Birth date"),
             printed_dob,
             stored_dob,
             IS_SAME[compare_birth_dates(printed_dob, stored_dob)],
