@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy, gettext_noop, ngettext
 
 from backoffice.admin import BaseAdmin, RecordAdmin, groups, site
 from backoffice.admin.lists import display
@@ -45,51 +46,60 @@ class LabAccountAdmin(CatalogAdmin):
     """Lab accounts are mirrored. Only commands to the service change them."""
 
     group = groups.LABORATORIES
-    words = "Accounts at labs, and which teams may use them"
+    words = gettext_noop("Lab accounts and the teams allowed to use them")
     topic = "lab account"
     list_display = ("account", "lab", "status", "delegated_flow", "catalog", "teams")
     list_filter = ("status", "lab")
     searched = ("pk", "provider_account_id")
-    search_hint = "Full ID, or the number at the lab"
+    search_hint = gettext_noop("Full ID or account number at the lab")
     synced_list = _LISTS["lab-accounts"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request).annotate(allowed=Count("teams"))
         return rows
 
-    @display("Account")
+    @display(gettext_noop("Account"))
     def account(self, account: LabAccount) -> str:
         return str(account)
 
-    @display("Catalog")
+    @display(gettext_noop("Catalog"))
     def catalog(self, account: LabAccount) -> SafeString:
         checked = account.catalog_read_at
         words = (
-            format_html("Last checked {}", render_macro("macros/times.html", "full_time", checked))
+            format_html(
+                gettext("Last checked {}"),
+                render_macro("macros/times.html", "full_time", checked),
+            )
             if checked
-            else "Not checked yet"
+            else gettext("Not checked yet")
         )
         return format_html(
             '<a href="{}">{}</a>', reverse("labs:account-catalog", args=[account.pk]), words
         )
 
-    @display("Teams")
+    @display(gettext_noop("Teams"))
     def teams(self, account: Any) -> SafeString:
-        words = f"{account.allowed} team{'' if account.allowed == 1 else 's'}: view or change"
+        words = ngettext(
+            "%(count)s team: view or change", "%(count)s teams: view or change", account.allowed
+        ) % {"count": account.allowed}
         return format_html('<a href="{}">{}</a>', self.lead(account)[0], words)
 
     def lead(self, row: LabAccount) -> tuple[str, str]:
-        return reverse("labs:account", args=[row.pk]), "Allowed teams, and the effect of a change"
+        return reverse("labs:account", args=[row.pk]), gettext(
+            "Allowed teams and effect of a change"
+        )
 
 
 class TeamForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
     class Meta:
         model = Team
         fields = ("id", "name")
-        labels = {"id": "Team ID"}
+        labels = {"id": gettext_lazy("Team ID")}
         help_texts = {
-            "name": "Shown to staff beside the ID, and typed to confirm that a team is left "
-            "without an account."
+            "name": gettext_lazy(
+                "Shown to staff next to the ID. Staff type it to confirm that a team loses its "
+                "last account."
+            )
         }
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -103,7 +113,7 @@ class TeamAdmin(BaseAdmin):
     """Names of teams. The service has only ids of teams, so the names exist only here."""
 
     group = groups.LABORATORIES
-    words = "Names for the teams of our organization, and the accounts each may use"
+    words = gettext_noop("Names of our organization’s teams and the accounts each may use")
     needs = ("labs.view",)
     changes = "lab_accounts.change"
     sort = Sort(("id",))
@@ -149,49 +159,49 @@ class TeamAdmin(BaseAdmin):
 
 @register(Lab, site=site)
 class LabAdmin(CatalogAdmin):
-    words = "Labs the service works with"
+    words = gettext_noop("Labs available through the lab service")
     topic = "lab"
     list_display = ("id", "name", "slug", "city", "missing_since")
-    search_hint = "Full number"
+    search_hint = gettext_noop("Full number")
     synced_list = _LISTS["labs"]
 
     def lead(self, row: Lab) -> tuple[str, str]:
-        return reverse("labs:detail", args=[row.pk]), "The lab"
+        return reverse("labs:detail", args=[row.pk]), gettext("View lab")
 
 
 @register(Marker, site=site)
 class MarkerAdmin(CatalogAdmin):
-    words = "What labs measure"
+    words = gettext_noop("What labs measure")
     topic = "marker"
     list_display = ("id", "name", "slug", "lab_id", "type", "missing_since")
-    search_hint = "Full number"
+    search_hint = gettext_noop("Full number")
     synced_list = _LISTS["markers"]
 
 
 @register(LabTest, site=site)
 class LabTestAdmin(CatalogAdmin):
-    words = "What can be ordered"
+    words = gettext_noop("Tests that can be ordered")
     topic = "lab test"
     list_display = ("id", "name", "method", "status", "lab_id", "missing_since")
     synced_list = _LISTS["lab-tests"]
 
     def lead(self, row: LabTest) -> tuple[str, str]:
-        return reverse("labs:test", args=[row.pk]), "The test"
+        return reverse("labs:test", args=[row.pk]), gettext("View lab test")
 
 
 @register(Physician, site=site)
 class PhysicianAdmin(CatalogAdmin):
-    words = "Physicians of the team"
+    words = gettext_noop("Ordering physicians of our team")
     topic = "physician"
     sort = Sort(("npi",))
     list_display = ("npi", "first_name", "last_name", "missing_since")
-    search_hint = "Full NPI"
+    search_hint = gettext_noop("Full NPI")
     synced_list = _LISTS["physicians"]
 
 
 @register(ReportJob, site=site)
 class ReportJobAdmin(PatientRecordAdmin):
-    words = "Uploaded reports as the service reads them"
+    words = gettext_noop("Uploaded reports as read by the lab service")
     topic = "report"
     needs = ("reports.view", "patients.view", "results.view", "records.view")
     list_display = ("id", "user_id", "state", "lab_name", "as_of", "missing_since")

@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from backoffice.core import prepared_queries
 from backoffice.core.models import FastModel
@@ -330,7 +331,7 @@ class Team(models.Model):
             models.UniqueConstraint(
                 Lower("name"),
                 name="team_name_once",
-                violation_error_message="Another team is called so.",
+                violation_error_message=gettext_lazy("Another team already has this name."),
             )
         ]
 

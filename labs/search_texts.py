@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from django.core.exceptions import BadRequest
+from django.utils.translation import gettext
 
 MAX_LENGTH: Final = 100
 
@@ -16,5 +17,5 @@ def clean_search_text(text: str) -> str:
     """
     text = text.strip()[:MAX_LENGTH]
     if "\x00" in text:
-        raise BadRequest("A search holds letters.")
+        raise BadRequest(gettext("The search text contains an invalid character."))
     return text

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import requires, staff_user
@@ -24,12 +25,16 @@ from labs.search_texts import clean_search_text
 PAGE_SIZE: Final = 50
 BY_NAME: Final = Sort(("name", "id"))
 CATALOG_TABS: Final = {
-    "tests": "Lab tests offered",
-    "missing-tests": "Lab tests not offered",
-    "markers": "Markers offered",
-    "missing-markers": "Markers not offered",
+    "tests": gettext_noop("Lab tests offered"),
+    "missing-tests": gettext_noop("Lab tests not offered"),
+    "markers": gettext_noop("Markers offered"),
+    "missing-markers": gettext_noop("Markers not offered"),
 }
-TABS: Final = {"accounts": "Accounts", "tests": "Lab tests", "markers": "Markers"}
+TABS: Final = {
+    "accounts": gettext_noop("Accounts"),
+    "tests": gettext_noop("Lab tests"),
+    "markers": gettext_noop("Markers"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
         "lab": shown_lab,
         "tab": tab,
         "q": text,
-        "tabs": [(name, label, counts[name]) for name, label in TABS.items()],
+        "tabs": [(name, gettext(label), counts[name]) for name, label in TABS.items()],
     }
     if tab == "accounts":
         context["accounts"] = _accounts(list(accounts.order_by("status", "account_name", "id")))
@@ -112,7 +117,7 @@ def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
         "account": account,
         "lab": account.find_lab(),
         "tab": tab,
-        "tabs": [(name, label, counts[name]) for name, label in CATALOG_TABS.items()],
+        "tabs": [(name, gettext(label), counts[name]) for name, label in CATALOG_TABS.items()],
         "of_tests": tab in ("tests", "missing-tests"),
         "q": text,
         "total": capped_count(matching) if text else counts[tab],

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.outbox.command import (
     Command,
@@ -23,12 +24,12 @@ from backoffice.outbox.command import (
 from backoffice.service import Record, Service, errors
 from backoffice.service.management import Webhook, WebhookSecret
 
-NO_KEY = (
-    "The key of the management interface is missing (setting MANAGEMENT_KEY): without it webhook "
-    "endpoints are managed at the service."
+NO_KEY = gettext_noop(
+    "Webhook endpoints cannot be managed here because the management key is not set "
+    "(setting MANAGEMENT_KEY)."
 )
-KEY_REFUSED = "The management interface refuses our key (setting MANAGEMENT_KEY)."
-GONE = "The service no longer has this webhook endpoint."
+KEY_REFUSED = gettext_noop("The lab service rejected our management key (setting MANAGEMENT_KEY).")
+GONE = gettext_noop("The lab service no longer has this webhook endpoint.")
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class EndpointCommand(Command, kw_only=True):
 
     def check(self) -> None:
         if not settings.MANAGEMENT_KEY:
-            raise PreconditionFailed(NO_KEY)
+            raise PreconditionFailed(gettext(NO_KEY))
 
 
 class ExistingEndpointCommand(EndpointCommand, kw_only=True):
@@ -89,11 +90,13 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
         try:
             endpoints = list(service.management.every_webhook(self.team_id))
         except errors.Denied:
-            raise PreconditionFailed(KEY_REFUSED) from None
+            raise PreconditionFailed(gettext(KEY_REFUSED)) from None
         if any(
             endpoint.data.url == self.url and not endpoint.data.disabled for endpoint in endpoints
         ):
-            raise PreconditionFailed("The service delivers to this address already.", field="url")
+            raise PreconditionFailed(
+                gettext("The lab service already delivers to this address."), field="url"
+            )
 
     def send(self, service: Service, sending: SendContext) -> Record[Webhook]:
         return service.management.create_webhook(self.team_id, self.url, _description(sending))
@@ -170,7 +173,11 @@ class SwitchEndpoint(ExistingEndpointCommand, kw_only=True):
 
     def refresh(self, service: Service) -> None:
         if bool(self.endpoint(service).data.disabled) is self.disabled:
-            raise PreconditionFailed(f"The endpoint is {'off' if self.disabled else 'on'} already.")
+            raise PreconditionFailed(
+                gettext("The endpoint is already off.")
+                if self.disabled
+                else gettext("The endpoint is already on.")
+            )
 
     def send(self, service: Service, sending: SendContext) -> Record[Webhook]:
         return service.management.switch_webhook(
@@ -245,6 +252,6 @@ def _call_management(call: Callable[[], T]) -> T:
     try:
         return call()
     except errors.Denied:
-        raise PreconditionFailed(KEY_REFUSED) from None
+        raise PreconditionFailed(gettext(KEY_REFUSED)) from None
     except errors.Missing:
-        raise PreconditionFailed(GONE) from None
+        raise PreconditionFailed(gettext(GONE)) from None

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.accounts.access import may
 from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
@@ -28,80 +30,92 @@ def _seconds(duration: timedelta | None) -> int | None:
 COLUMNS: Final = (
     Column(
         "type",
-        "Type",
+        gettext_noop("Type"),
         (
-            ExportCell("Event", lambda row: row.event.pk),
-            ExportCell("Type", lambda row: row.event.event_type),
+            ExportCell(gettext_noop("Event"), lambda row: row.event.pk),
+            ExportCell(gettext_noop("Type"), lambda row: row.event.event_type),
         ),
     ),
     Column(
         "outcome",
-        "Outcome",
+        gettext_noop("Outcome"),
         (
-            ExportCell("State", lambda row: row.event.state),
-            ExportCell("Outcome", lambda row: row.term.label),
-            ExportCell("Reason", lambda row: row.event.reason),
-            ExportCell("Field", lambda row: row.event.path),
-            ExportCell("Came again with another body", lambda row: row.event.body_conflict),
+            ExportCell(gettext_noop("State"), lambda row: row.event.state),
+            ExportCell(gettext_noop("Outcome"), lambda row: gettext(row.term.label)),
+            ExportCell(gettext_noop("Reason"), lambda row: row.event.reason),
+            ExportCell(gettext_noop("Field"), lambda row: row.event.path),
+            ExportCell(
+                gettext_noop("Received again with different content"),
+                lambda row: row.event.body_conflict,
+            ),
         ),
     ),
     Column(
         "patient",
-        "Patient",
+        gettext_noop("Patient"),
         (
-            ExportCell("Patient", lambda row: row.event.user_id),
-            ExportCell("Name", lambda row: row.name),
+            ExportCell(gettext_noop("Patient"), lambda row: row.event.user_id),
+            ExportCell(gettext_noop("Name"), lambda row: row.name),
         ),
         cell_css="nowrap",
     ),
     Column(
         "about",
-        "About",
-        (ExportCell("About", lambda row: row.event.subject_id),),
+        gettext_noop("About"),
+        (ExportCell(gettext_noop("About"), lambda row: row.event.subject_id),),
         cell_css="nowrap",
     ),
     Column(
         "happened",
-        "Happened",
-        (ExportCell("Happened", lambda row: row.happened_at, is_timestamp=True),),
+        gettext_noop("Happened"),
+        (ExportCell(gettext_noop("Happened"), lambda row: row.happened_at, is_timestamp=True),),
         cell_css="nowrap",
     ),
     Column(
         "received",
-        "Received",
-        (ExportCell("Received", lambda row: row.event.received_at, is_timestamp=True),),
+        gettext_noop("Received"),
+        (
+            ExportCell(
+                gettext_noop("Received"), lambda row: row.event.received_at, is_timestamp=True
+            ),
+        ),
         sort="received",
         cell_css="nowrap",
     ),
     Column(
         "delay",
-        "Delay",
-        (ExportCell("Delay in seconds", lambda row: _seconds(row.delay)),),
+        gettext_noop("Delay"),
+        (ExportCell(gettext_noop("Delay in seconds"), lambda row: _seconds(row.delay)),),
         css="num",
         cell_css="num nowrap",
     ),
     Column(
         "handled",
-        "Handled in",
-        (ExportCell("Handled in seconds", lambda row: _seconds(row.processing_time)),),
+        gettext_noop("Processed in"),
+        (
+            ExportCell(
+                gettext_noop("Processing time in seconds"),
+                lambda row: _seconds(row.processing_time),
+            ),
+        ),
         css="num",
         macro="handled_in",
         cell_css="num nowrap",
     ),
     Column(
         "attempts",
-        "Attempts",
+        gettext_noop("Attempts"),
         (
-            ExportCell("Attempts", lambda row: row.attempts),
-            ExportCell("Deliveries", lambda row: row.event.deliveries),
+            ExportCell(gettext_noop("Attempts"), lambda row: row.attempts),
+            ExportCell(gettext_noop("Deliveries"), lambda row: row.event.deliveries),
         ),
         css="num",
         cell_css="num",
     ),
     Column(
         "message",
-        "Message",
-        (ExportCell("Message", lambda row: row.event.message_id),),
+        gettext_noop("Message"),
+        (ExportCell(gettext_noop("Message"), lambda row: row.event.message_id),),
         shown=False,
         cell_css="nowrap",
     ),
@@ -118,19 +132,25 @@ class EventRowContext:
 
 class EventList(ListPage):
     name = "events"
-    title = "Events"
+    title = gettext_noop("Events")
     template = "webhooks/list.html"
     subject = "event"
-    nouns = ("event", "events")
+    nouns = (gettext_noop("event"), gettext_noop("events"))
     patient_column = "user_id"
     needs = ("events.view",)
     columns = COLUMNS
     row_macros = "webhooks/event_rows.html"
     filter_set = EventFilterSet
     presets: ClassVar = (
-        Preset("orders", "Orders and visits", {"type": ["labtest.order", "labtest.appointment"]}),
-        Preset("critical", "Critical results", {"type": ["labtest.result"]}),
-        Preset("conflict", "With another body", {"conflict": ["on"]}),
+        Preset(
+            "orders",
+            gettext_noop("Orders and visits"),
+            {"type": ["labtest.order", "labtest.appointment"]},
+        ),
+        Preset("critical", gettext_noop("Critical results"), {"type": ["labtest.result"]}),
+        Preset(
+            "conflict", gettext_noop("Received again with different content"), {"conflict": ["on"]}
+        ),
     )
 
     def visible_rows(self, user: Any) -> EventQuerySet:
@@ -187,7 +207,7 @@ def _tabs(filters: Any, counts: dict[str, Count]) -> list[Tab]:
         term = vocabulary.term("event.state", states[0]) if states else None
         tabs.append(
             Tab(
-                label,
+                gettext(label),
                 address_with(filters.data, show=name),
                 is_current,
                 count if count and count.value and name != "done" else None,

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import connection
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core.distinct_values import distinct_values
 from backoffice.pages.paging.counts import COUNT_CAP, Count
@@ -105,34 +106,41 @@ def oldest_waiting() -> datetime | None:
 # Labels
 
 _GROUPS: Final = {
-    "labtest.order": "Orders",
-    "labtest.appointment": "Appointments",
-    "labtest.result": "Critical results",
-    "labtest.match_review": "Results to be matched",
-    "lab_report.parsing_job": "Uploaded reports",
-    "provider.connection": "Connections",
-    "provider.device": "Devices",
-    "continuous_query.result_table": "Stored queries",
-    "daily.data": "Device data",
-    "historical.data": "Device history read",
-    "message.attempt": "Deliveries given up",
-    "": "Without a type",
+    "labtest.order": gettext_noop("Orders"),
+    "labtest.appointment": gettext_noop("Appointments"),
+    "labtest.result": gettext_noop("Critical results"),
+    "labtest.match_review": gettext_noop("Unmatched results"),
+    "lab_report.parsing_job": gettext_noop("Uploaded reports"),
+    "provider.connection": gettext_noop("Connections"),
+    "provider.device": gettext_noop("Devices"),
+    "continuous_query.result_table": gettext_noop("Stored queries"),
+    "daily.data": gettext_noop("Device data"),
+    "historical.data": gettext_noop("Device history"),
+    "message.attempt": gettext_noop("Failed deliveries"),
+    "": gettext_noop("No type"),
 }
-_SUBJECTS: Final = {
-    "labtest.order": "Order",
-    "labtest.appointment": "Appointment",
-    "labtest.match_review": "Result match",
-    "lab_report.parsing_job": "Uploaded report",
-    "provider.connection": "Connection",
-    "provider.device": "Device",
-    "continuous_query.result_table": "Stored query",
+_TYPES: Final = {
+    "": gettext_noop("No type"),
+    "labtest.order.created": gettext_noop("Order created"),
+    "labtest.order.updated": gettext_noop("Order updated"),
+    "labtest.appointment.created": gettext_noop("Appointment created"),
+    "labtest.appointment.updated": gettext_noop("Appointment updated"),
+    "labtest.result.critical": gettext_noop("Critical result"),
+    "labtest.match_review.created": gettext_noop("Unmatched result created"),
+    "labtest.match_review.updated": gettext_noop("Unmatched result updated"),
+    "lab_report.parsing_job.created": gettext_noop("Uploaded report created"),
+    "lab_report.parsing_job.updated": gettext_noop("Uploaded report updated"),
+    "provider.connection.created": gettext_noop("Connection created"),
+    "provider.connection.error": gettext_noop("Connection error"),
+    "provider.device.created": gettext_noop("Device created"),
+    "provider.device.updated": gettext_noop("Device updated"),
+    "continuous_query.result_table.changed": gettext_noop("Stored query updated"),
+    "message.attempt.exhausted": gettext_noop("Failed delivery"),
 }
-_WHOLE_TYPES: Final = {
-    "": "Without a type",
-    "labtest.result.critical": "Critical result",
-    "message.attempt.exhausted": "Delivery given up",
+_DATA_TYPES: Final = {
+    "created": gettext_noop("%(data)s, new"),
+    "updated": gettext_noop("%(data)s, updated"),
 }
-_VERBS: Final = {"created": "new", "updated": "changed", "error": "broken", "changed": "changed"}
 
 
 def type_group(event_type: str) -> str:
@@ -142,22 +150,23 @@ def type_group(event_type: str) -> str:
 
 def group_label(prefix: str) -> str:
     """Return the label for the first two words of a type; these words if they are unknown."""
-    return _GROUPS.get(prefix, prefix)
+    return gettext(_GROUPS[prefix]) if prefix in _GROUPS else prefix
 
 
 def type_label(event_type: str) -> str:
-    """Return a label for a type, such as `Order changed` or `Heart rate, new`."""
-    if event_type in _WHOLE_TYPES:
-        return _WHOLE_TYPES[event_type]
+    """Return a label for a type, such as `Order updated` or `Heart rate, new`."""
+    if event_type in _TYPES:
+        return gettext(_TYPES[event_type])
     first, _, last = event_type.rpartition(".")
     group = type_group(event_type)
-    verb = _VERBS.get(last, last.replace("_", " "))
-    if group in ("daily.data", "historical.data") and first.count(".") == 2:
-        thing = first.rpartition(".")[2].replace("_", " ").capitalize()
-        return f"{thing}, {'history read' if group == 'historical.data' else verb}"
-    if group in _SUBJECTS and first == group:
-        return f"{_SUBJECTS[group]} {verb}"
-    return event_type
+    if group not in ("daily.data", "historical.data") or first.count(".") != 2:
+        return event_type
+    data = first.rpartition(".")[2].replace("_", " ").capitalize()
+    if group == "historical.data":
+        return gettext("%(data)s, history read") % {"data": data}
+    if last in _DATA_TYPES:
+        return gettext(_DATA_TYPES[last]) % {"data": data}
+    return f"{data}, {last.replace('_', ' ')}"
 
 
 def types_with_prefix(event_types: Sequence[str], prefix: str) -> list[str]:

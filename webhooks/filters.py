@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from django_filters import CharFilter, ChoiceFilter
 
 from backoffice.pages.lists.fields import DeferredChoiceField
@@ -24,13 +25,13 @@ from webhooks import event_log
 from webhooks.models import Event, EventQuerySet
 
 TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    "": ("All", ()),
-    "failed": ("Failed", (Event.State.DEAD,)),
-    "retrying": ("Retrying", (Event.State.RETRY,)),
-    "waiting": ("Waiting", (Event.State.PENDING,)),
-    "skipped": ("Skipped", (Event.State.SKIPPED,)),
-    "foreign": ("Of another team", (Event.State.QUARANTINED,)),
-    "done": ("Done", (Event.State.DONE,)),
+    "": (gettext_noop("All"), ()),
+    "failed": (gettext_noop("Failed"), (Event.State.DEAD,)),
+    "retrying": (gettext_noop("Retrying"), (Event.State.RETRY,)),
+    "waiting": (gettext_noop("Waiting"), (Event.State.PENDING,)),
+    "skipped": (gettext_noop("Skipped"), (Event.State.SKIPPED,)),
+    "foreign": (gettext_noop("Of another team"), (Event.State.QUARANTINED,)),
+    "done": (gettext_noop("Done"), (Event.State.DONE,)),
 }
 """Label and states of each tab."""
 LONG_TABS: Final = frozenset({"", "done"})
@@ -44,7 +45,9 @@ def event_type_choices(event_types: Sequence[str]) -> list[tuple[str, str]]:
     for name in event_types:
         prefix = event_log.type_group(name)
         if prefix != name:
-            choices.setdefault(prefix, f"{event_log.group_label(prefix)} (all)")
+            choices.setdefault(
+                prefix, gettext("%(group)s (all)") % {"group": event_log.group_label(prefix)}
+            )
         choices[name] = event_log.type_label(name)
     return list(choices.items())
 
@@ -54,10 +57,14 @@ class EventListForm(FilterForm):
     DESCENDING_FIRST = frozenset({"received"})
     TAB_FIELD = "show"
     FILTERS: ClassVar = (
-        FilterGroup("Type", ("type",), always_shown=True),
-        FilterGroup("Received", ("day", "since", "until"), always_shown=True, shows_zone=True),
-        FilterGroup("About", ("user_id", "subject_id", "message_id"), always_shown=True),
-        FilterGroup("Another body", ("conflict",)),
+        FilterGroup(gettext_noop("Type"), ("type",), always_shown=True),
+        FilterGroup(
+            gettext_noop("Received"), ("day", "since", "until"), always_shown=True, shows_zone=True
+        ),
+        FilterGroup(
+            gettext_noop("About"), ("user_id", "subject_id", "message_id"), always_shown=True
+        ),
+        FilterGroup(gettext_noop("Different content"), ("conflict",)),
     )
 
 
@@ -65,24 +72,28 @@ class EventFilterSet(ListFilterSet):
     queryset: EventQuerySet
 
     show = TabFilter({key: label for key, (label, _) in TABS.items()})
-    type = DeferredChoiceFilter("event_type", label="Type", method="filter_types")
-    day = DaysFilter("received_at", label="Day")
-    since = TimestampFilter("received_at", "gte", label="Received from")
+    type = DeferredChoiceFilter("event_type", label=gettext_lazy("Type"), method="filter_types")
+    day = DaysFilter("received_at", label=gettext_lazy("Day"))
+    since = TimestampFilter("received_at", "gte", label=gettext_lazy("Received from"))
     until = TimestampFilter(
-        "received_at", "lte", label="Received until", end_of_day=True, help_text="The whole day."
+        "received_at",
+        "lte",
+        label=gettext_lazy("Received until"),
+        end_of_day=True,
+        help_text=gettext_lazy("The whole day."),
     )
-    user_id = UUIDFilter(label="Patient ID")
+    user_id = UUIDFilter(label=gettext_lazy("Patient ID"))
     subject_id = CharFilter(
         max_length=200,
-        label="Order or record ID",
-        help_text="The whole id of the order, job, workout or other record it is about.",
+        label=gettext_lazy("Order or record ID"),
+        help_text=gettext_lazy("Full ID of the order, job, workout or other record."),
     )
-    message_id = CharFilter(max_length=200, label="Message ID")
+    message_id = CharFilter(max_length=200, label=gettext_lazy("Message ID"))
     conflict = ChoiceFilter(
         "body_conflict",
-        label="Came again with another body",
-        empty_label="Either",
-        choices=[("on", "Yes")],
+        label=gettext_lazy("Received again with different content"),
+        empty_label=gettext_lazy("Either"),
+        choices=[("on", gettext_lazy("Yes"))],
         method="filter_conflict",
     )
 

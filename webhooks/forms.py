@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.pages.lists.fields import TimestampField
 from webhooks import event_log
@@ -16,25 +17,25 @@ class ReplayFilters(forms.Form):
     """Filters for events that were not applied, to be replayed."""
 
     STATES: Final[Mapping[str, str]] = {
-        Event.State.DEAD: "failed",
-        Event.State.SKIPPED: "skipped",
-        Event.State.QUARANTINED: "quarantined",
+        Event.State.DEAD: gettext_noop("Failed"),
+        Event.State.SKIPPED: gettext_noop("Skipped"),
+        Event.State.QUARANTINED: gettext_noop("Of another team"),
     }
 
     state = forms.ChoiceField(
         required=False,
-        label="Events that were",
-        choices=[(state, words) for state, words in STATES.items()],
+        label=gettext_lazy("Status"),
+        choices=lambda: [(state, gettext(label)) for state, label in ReplayFilters.STATES.items()],
     )
-    since = TimestampField(label="Received from")
+    since = TimestampField(label=gettext_lazy("Received from"))
     type = forms.CharField(
         required=False,
         max_length=120,
-        label="Type",
-        help_text="Whole words from the start, such as labtest.order.",
+        label=gettext_lazy("Type"),
+        help_text=gettext_lazy("Full words from the start, such as labtest.order."),
         widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
     )
-    reason = forms.CharField(required=False, max_length=200, label="Reason")
+    reason = forms.CharField(required=False, max_length=200, label=gettext_lazy("Reason"))
     through = forms.IntegerField(
         required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
     )

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Case, F, Q, When
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Length, Now
+from django.utils.translation import gettext_lazy
 
 from backoffice.core.encryption import cipher
 from backoffice.core.encryption.encrypted_fields import EncryptedBinaryField
@@ -97,12 +98,12 @@ class Event(models.Model):
     """
 
     class State(models.TextChoices):
-        PENDING = "pending", "Waiting"
-        RETRY = "retry", "Failed, to be tried again"
-        DONE = "done", "Done"
-        SKIPPED = "skipped", "Skipped"
-        QUARANTINED = "quarantined", "Of another team"
-        DEAD = "dead", "Failed"
+        PENDING = "pending", gettext_lazy("Waiting")
+        RETRY = "retry", gettext_lazy("Failed, retrying")
+        DONE = "done", gettext_lazy("Done")
+        SKIPPED = "skipped", gettext_lazy("Skipped")
+        QUARANTINED = "quarantined", gettext_lazy("Of another team")
+        DEAD = "dead", gettext_lazy("Failed")
 
     message_id = models.TextField()
     sent_at = models.DateTimeField(help_text="Signed time of the first delivery")

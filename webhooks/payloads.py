@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+from django.utils.translation import gettext, ngettext
 
 from backoffice.service.json_text import JsonObject
 from webhooks.models import Event
@@ -101,7 +102,16 @@ def display_body(event: Event, *, values: bool) -> tuple[str, bool]:
         displayed = decoded if values else _structure(decoded)
         text = json.dumps(displayed, indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
-        text = raw.decode("utf-8", "replace") if values else f"{len(raw)} bytes that are no JSON"
+        text = (
+            raw.decode("utf-8", "replace")
+            if values
+            else (
+                ngettext(
+                    "%(count)s byte that is not JSON", "%(count)s bytes that are not JSON", len(raw)
+                )
+                % {"count": len(raw)}
+            )
+        )
     return replace_surrogates(text[:MAX_DISPLAYED]), len(text) > MAX_DISPLAYED
 
 
@@ -119,7 +129,7 @@ def mask(value: object) -> object:
     if isinstance(value, list):
         items = [mask(item) for item in value[:LISTED_ITEMS]]
         more = len(value) - LISTED_ITEMS
-        return [*items, f"and {more} more"] if more > 0 else items
+        return [*items, gettext("and %(count)s more") % {"count": more}] if more > 0 else items
     return None if value is None else MASK
 
 
@@ -145,11 +155,13 @@ def one_line(value: object) -> str:
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     if isinstance(value, list):
         is_nested = any(isinstance(item, dict | list) for item in value)
-        return f"{len(value)} entries" if is_nested else ", ".join(map(str, value))
+        if not is_nested:
+            return ", ".join(map(str, value))
+        return ngettext("%(count)s entry", "%(count)s entries", len(value)) % {"count": len(value)}
     if isinstance(value, dict):
-        return f"{len(value)} members"
+        return ngettext("%(count)s field", "%(count)s fields", len(value)) % {"count": len(value)}
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return gettext("yes") if value else gettext("no")
     text = str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db.models import Q
+from django.utils.translation import gettext
 
 from backoffice.core import vocabulary
 from backoffice.mirror.models import MirrorModel
@@ -173,20 +174,20 @@ def sourced_values(
     steps = [step.low_level_status for step in history]
     values = [
         SourcedValue(
-            "Status of the order",
+            gettext("Order status"),
             vocabulary.order_term(order.low_level_status, order.method, steps),
             sources.find(order, "orders", listed=True),
         )
     ]
     if result is not None:
         term = vocabulary.term("result.status", result.status)
-        values.append(SourcedValue("Result", term, sources.find(result, "results")))
+        values.append(SourcedValue(gettext("Result"), term, sources.find(result, "results")))
     if sees_results and (critical := _critical_warning(order, sources)) is not None:
         values.append(critical)
     for visit in visits:
         term = vocabulary.term("appointment.status", visit.status)
         source = sources.find(visit, "appointment-phlebotomy", "appointment-psc")
-        values.append(SourcedValue("Visit", term, source))
+        values.append(SourcedValue(gettext("Visit"), term, source))
     return values
 
 
@@ -197,7 +198,11 @@ def _critical_warning(order: Order, sources: SourceFinder) -> SourcedValue | Non
     if warning is None or row is None:
         return None
     term = vocabulary.term("order.interpretation", warning.interpretation)
-    return SourcedValue("Warning of the lab", term, ValueSource(EVENT, warning.heard_at, row=row))
+    return SourcedValue(
+        gettext("Critical result alert from the lab"),
+        term,
+        ValueSource(EVENT, warning.heard_at, row=row),
+    )
 
 
 WITHOUT_EFFECT: Final = (Event.State.DEAD, Event.State.QUARANTINED)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core import vocabulary
 from backoffice.service.orders import low_level
 from webhooks.payloads import one_line, parse_instant, replace_surrogates
@@ -63,70 +65,72 @@ def _patient_fields(prefix: str, **labels: str) -> tuple[RecordField, ...]:
 
 
 _ADDRESS: Final = {
-    "receiver_name": "Recipient",
-    "first_line": "Street",
-    "second_line": "Apartment or unit",
-    "city": "City",
-    "state": "State",
-    "zip": "ZIP code",
-    "zip_code": "ZIP code",
+    "receiver_name": gettext_noop("Recipient"),
+    "first_line": gettext_noop("Street"),
+    "second_line": gettext_noop("Apartment or unit"),
+    "city": gettext_noop("City"),
+    "state": gettext_noop("State"),
+    "zip": gettext_noop("ZIP code"),
+    "zip_code": gettext_noop("ZIP code"),
 }
 ORDER_FIELDS: Final = (
-    RecordField("updated_at", "Changed at the service", "moment"),
-    RecordField("lab_test.name", "Test"),
-    RecordField("lab_test.lab.name", "Lab"),
-    RecordField("lab_test.method", "Collection", "order.method"),
-    RecordField("sample_id", "Sample ID"),
-    RecordField("priority", "Priority"),
-    RecordField("billing_type", "Billing", "order.billing_type"),
-    RecordField("origin", "Origin", "order.origin"),
-    RecordField("activate_by", "Scheduled for", "day"),
-    RecordField("expected_result_by_date", "Result expected by", "day"),
-    RecordField("worst_case_result_by_date", "Result at the latest by", "day"),
-    RecordField("has_abn", "Has an ABN"),
-    RecordField("user_id", "Patient ID"),
-    RecordField("order_transaction.status", "Transaction", "transaction.status"),
-    RecordField("interpretation", "Interpretation", "order.interpretation", "results.view"),
-    RecordField("has_missing_results", "Has missing results", "text", "results.view"),
+    RecordField("updated_at", gettext_noop("Changed at the lab service"), "moment"),
+    RecordField("lab_test.name", gettext_noop("Test")),
+    RecordField("lab_test.lab.name", gettext_noop("Lab")),
+    RecordField("lab_test.method", gettext_noop("Collection"), "order.method"),
+    RecordField("sample_id", gettext_noop("Sample ID")),
+    RecordField("priority", gettext_noop("Priority")),
+    RecordField("billing_type", gettext_noop("Billing"), "order.billing_type"),
+    RecordField("origin", gettext_noop("Origin"), "order.origin"),
+    RecordField("activate_by", gettext_noop("Scheduled for"), "day"),
+    RecordField("expected_result_by_date", gettext_noop("Result expected by"), "day"),
+    RecordField("worst_case_result_by_date", gettext_noop("Result expected no later than"), "day"),
+    RecordField("has_abn", gettext_noop("Has an ABN")),
+    RecordField("user_id", gettext_noop("Patient ID")),
+    RecordField("order_transaction.status", gettext_noop("Transaction"), "transaction.status"),
+    RecordField(
+        "interpretation", gettext_noop("Interpretation"), "order.interpretation", "results.view"
+    ),
+    RecordField("has_missing_results", gettext_noop("Results missing"), "text", "results.view"),
     *_patient_fields(
         "patient_details",
-        first_name="First name",
-        last_name="Last name",
-        dob="Birth date",
-        gender="Gender",
-        phone_number="Phone",
-        email="Email",
+        first_name=gettext_noop("First name"),
+        last_name=gettext_noop("Last name"),
+        dob=gettext_noop("Birth date"),
+        gender=gettext_noop("Gender"),
+        phone_number=gettext_noop("Phone"),
+        email=gettext_noop("Email"),
     ),
     *_patient_fields("patient_address", **_ADDRESS),
-    RecordField("icd_codes", "Diagnoses", "text", "patients.view"),
-    RecordField("notes", "Notes", "text", "patients.view"),
-    RecordField("clinical_notes", "Clinical notes", "text", "patients.view"),
-    RecordField("passthrough", "Our reference", "text", "patients.view"),
+    RecordField("icd_codes", gettext_noop("Diagnoses"), "text", "patients.view"),
+    RecordField("notes", gettext_noop("Notes"), "text", "patients.view"),
+    RecordField("clinical_notes", gettext_noop("Clinical notes"), "text", "patients.view"),
+    RecordField("passthrough", gettext_noop("Our reference"), "text", "patients.view"),
 )
 VISIT_FIELDS: Final = (
-    RecordField("status", "Status", "appointment.status"),
-    RecordField("event_status", "Latest step", "appointment.event_status"),
-    RecordField("start_at", "Starts", "moment"),
-    RecordField("end_at", "Ends", "moment"),
-    RecordField("provider", "Provider"),
-    RecordField("external_id", "Number at the provider"),
-    RecordField("can_reschedule", "Can be rescheduled"),
-    *_patient_fields("address", **_ADDRESS, unit="Apartment or unit"),
-    RecordField("appointment_notes", "Notes", "text", "patients.view"),
+    RecordField("status", gettext_noop("Status"), "appointment.status"),
+    RecordField("event_status", gettext_noop("Latest step"), "appointment.event_status"),
+    RecordField("start_at", gettext_noop("Starts"), "moment"),
+    RecordField("end_at", gettext_noop("Ends"), "moment"),
+    RecordField("provider", gettext_noop("Provider")),
+    RecordField("external_id", gettext_noop("Provider’s number")),
+    RecordField("can_reschedule", gettext_noop("Can be rescheduled")),
+    *_patient_fields("address", **_ADDRESS, unit=gettext_noop("Apartment or unit")),
+    RecordField("appointment_notes", gettext_noop("Notes"), "text", "patients.view"),
 )
 WARNING_FIELDS: Final = (
-    RecordField("interpretation", "Interpretation", "order.interpretation"),
-    RecordField("status", "Result", "result.status"),
-    RecordField("updated_at", "Fetched from the lab", "moment"),
+    RecordField("interpretation", gettext_noop("Interpretation"), "order.interpretation"),
+    RecordField("status", gettext_noop("Result"), "result.status"),
+    RecordField("updated_at", gettext_noop("Retrieved from the lab"), "moment"),
 )
 RESULT_FIELDS: Final = (
-    RecordField("status", "Status", "result.status"),
-    RecordField("laboratory", "Laboratory"),
-    RecordField("specimen", "Specimen number"),
-    RecordField("collected", "Collected"),
-    RecordField("received", "Received by the lab"),
-    RecordField("reported", "Reported"),
-    RecordField("corrections", "Corrections announced"),
+    RecordField("status", gettext_noop("Status"), "result.status"),
+    RecordField("laboratory", gettext_noop("Laboratory")),
+    RecordField("specimen", gettext_noop("Specimen number")),
+    RecordField("collected", gettext_noop("Collected")),
+    RecordField("received", gettext_noop("Received by the lab")),
+    RecordField("reported", gettext_noop("Reported")),
+    RecordField("corrections", gettext_noop("Announced corrections")),
 )
 EMPTY: Final = DisplayedValue()
 _NOT_COMPARED: Final = ("events", "requisition_form_url")
@@ -144,7 +148,7 @@ def compare(
     hidden = 0
     for field in fields:
         row = FieldRow(
-            field.label,
+            gettext(field.label),
             display_value(value_at(then, field.path), field),
             display_value(value_at(now, field.path), field),
         )
@@ -185,13 +189,15 @@ def display_value(value: object, field: RecordField) -> DisplayedValue:
 
 def status_row(then: Values, now: Values) -> FieldRow:
     """Return the status of an order, from its newest step."""
-    return FieldRow("Status", _status(then), _status(now))
+    return FieldRow(gettext("Status"), _status(then), _status(now))
 
 
 def steps_row(then: Values, now: Values) -> FieldRow:
     """Return the number of steps of an order."""
     return FieldRow(
-        "Steps", DisplayedValue(str(len(_steps(then)))), DisplayedValue(str(len(_steps(now))))
+        gettext("Steps"),
+        DisplayedValue(str(len(_steps(then)))),
+        DisplayedValue(str(len(_steps(now)))),
     )
 
 

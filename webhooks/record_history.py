@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from backoffice.core.urls import parse_uuid
 from orders.models import Appointment, Order, OrderPatientChange, Result, ResultVersion
 from orders.results.differences import ResultLine, lines_by_marker
@@ -189,7 +191,7 @@ def order_history(
             continue
         newest = version
         versions.append(RecordVersion(_known_since(event), "event", data, row))
-    return _with_current("Order", versions, order, compare)
+    return _with_current(gettext("Order"), versions, order, compare)
 
 
 def appointment_histories(
@@ -222,7 +224,7 @@ def appointment_histories(
         only = next(iter(by_visit))
         by_visit[only] = removed + by_visit[only]
     return [
-        _with_current("Visit", versions, stored.get(key), compare)
+        _with_current(gettext("Visit"), versions, stored.get(key), compare)
         for key, versions in by_visit.items()
     ]
 
@@ -246,7 +248,7 @@ def warning_history(event_rows: Sequence[EventRow], granted: frozenset[str]) -> 
         and row.event.outcome != "stale"
     ]
     current = versions[-1] if versions else None
-    return RecordHistory("Warning of the lab", versions, compare, current)
+    return RecordHistory(gettext("Critical result alert from the lab"), versions, compare, current)
 
 
 def result_history(order_id: UUID, result: Result | None) -> RecordHistory:
@@ -259,7 +261,7 @@ def result_history(order_id: UUID, result: Result | None) -> RecordHistory:
         for row in reversed(newest_first)
     ]
     return RecordHistory(
-        "Result",
+        gettext("Result"),
         versions,
         _compare_results,
         versions[-1] if versions else None,
@@ -284,9 +286,14 @@ def _marker_value(line: ResultLine | None) -> DisplayedValue:
     if line is None:
         return EMPTY
     if line.get("missing"):
-        return DisplayedValue(f"Missing: {line.get('why') or 'no cause given'}")
+        return DisplayedValue(
+            gettext("Missing: %(reason)s")
+            % {"reason": line.get("why") or gettext("no reason given")}
+        )
     parts = [f"{line.get('text', '')} {line.get('unit') or ''}".strip(), line.get("flag")]
-    parts += [f"range {line['range']}" if line.get("range") else None, line.get("notes")]
+    if line.get("range"):
+        parts.append(gettext("range %(range)s") % {"range": line["range"]})
+    parts.append(line.get("notes"))
     return DisplayedValue(", ".join(str(part) for part in parts if part))
 
 

@@ -10,6 +10,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.pages.lists.fields import TimestampField
 from backoffice.pages.widgets import DateTimeLocalInput
@@ -24,7 +25,7 @@ class PastMomentField(TimestampField):
         if moment is None:
             return None
         if moment > timezone.now():
-            raise ValidationError("Choose a time that has passed.")
+            raise ValidationError(gettext("Choose a time in the past."))
         if str(value).strip().endswith("Z"):
             return moment
         return moment.replace(second=0) + timedelta(seconds=59)
@@ -34,12 +35,12 @@ class MomentForm(forms.Form):
     """Asks for a past moment, by time or by stop of the slider."""
 
     at = PastMomentField(
-        label="Date and time",
-        help_text="In your time zone.",
+        label=gettext_lazy("Date and time"),
+        help_text=gettext_lazy("In your time zone."),
         widget=DateTimeLocalInput(),
     )
     stop = forms.IntegerField(
-        required=False, min_value=0, max_value=10_000, label="When something changed"
+        required=False, min_value=0, max_value=10_000, label=gettext_lazy("Time of a change")
     )
 
     @classmethod

@@ -19,6 +19,7 @@ from django.apps import apps
 from django.db import OperationalError, connection, models, transaction
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from backoffice.core import vocabulary
 from backoffice.core.service_team import mirror_team
@@ -90,7 +91,9 @@ class Preview:
 def preview(event: Event) -> Preview:
     """Return what applying `event` now would change, in a transaction that is rolled back."""
     if event.body is None:
-        return Preview(vocabulary.term("event.outcome", "failed"), "its body has been forgotten")
+        return Preview(
+            vocabulary.term("event.outcome", "failed"), gettext("The content has been deleted.")
+        )
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS}s'")
@@ -115,7 +118,9 @@ def _preview_in_transaction(event: Event) -> Preview:
         after = {table: _written_rows(table, event) for table in written}
     except OperationalError:
         transaction.savepoint_rollback(savepoint)
-        reason = "it takes too long to try now, or others are writing the same rows"
+        reason = gettext(
+            "The preview took too long, or other changes to the same rows are in progress."
+        )
         return Preview(vocabulary.term("event.outcome", "failed"), reason)
     except Exception as error:
         transaction.savepoint_rollback(savepoint)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core.service_team import mirror_team
 from backoffice.outbox.command import (
@@ -27,24 +28,27 @@ from labs.sync import store_lab_accounts
 
 Answer = Record[service_labs.LabAccountPayload]
 
-NO_KEY = (
-    "The key of the management interface is missing (setting MANAGEMENT_KEY): without it nobody "
-    "here can change which teams may use an account."
+NO_KEY = gettext_noop(
+    "Allowed teams cannot be changed here because the management key is not set "
+    "(setting MANAGEMENT_KEY)."
 )
-KEY_REFUSED = "The management interface refuses our key (setting MANAGEMENT_KEY)."
-NOT_SHOWN = "The management interface does not show this account."
+KEY_REFUSED = gettext_noop("The lab service rejected our management key (setting MANAGEMENT_KEY).")
+NOT_SHOWN = gettext_noop("The lab service does not show this account to our management key.")
+NOT_LISTED = gettext_noop("The lab service no longer lists this account.")
 
 
 def obstacle(account: LabAccount) -> str:
     """Return why this account's list cannot be changed here; empty if it can."""
     if not settings.MANAGEMENT_KEY:
-        return NO_KEY
+        return gettext(NO_KEY)
     if account.missing_since:
-        return "The service no longer shows this account."
+        return gettext(NOT_LISTED)
     if account.org_id is None:
-        return "The account belongs to the service, which alone decides who may use it."
+        return gettext(
+            "The lab service owns this account. Only the lab service can change its allowed teams."
+        )
     if str(account.org_id) != settings.MANAGEMENT_ORG_ID.lower():
-        return "The account belongs to another organization than our management key."
+        return gettext("This account belongs to a different organization than our management key.")
     return ""
 
 
@@ -65,7 +69,7 @@ class SetAllowlist(Command, kw_only=True):
         added = len(set(self.target) - set(self.expected))
         removed = len(set(self.expected) - set(self.target))
         parts = [f"add {added}"] * bool(added) + [f"remove {removed}"] * bool(removed)
-        return f"Teams of {self.account_name[:100]}: {' and '.join(parts) or 'as they are'}"
+        return f"Teams of {self.account_name[:100]}: {' and '.join(parts) or 'no change'}"
 
     def subject(self) -> tuple[str, str]:
         return "lab account", str(self.account_id)
@@ -79,11 +83,13 @@ class SetAllowlist(Command, kw_only=True):
     def check(self) -> None:
         account = LabAccount.objects.filter(pk=self.account_id).first()
         if account is None:
-            raise PreconditionFailed("The service no longer shows this account.")
+            raise PreconditionFailed(gettext(NOT_LISTED))
         if why := obstacle(account):
             raise PreconditionFailed(why)
         if set(self.target) == set(self.expected):
-            raise PreconditionFailed("Nothing would change: the teams are the same.", field="teams")
+            raise PreconditionFailed(
+                gettext("No changes to save: the teams are the same."), field="teams"
+            )
         # The account may already have the target list, set by a colleague or by an attempt whose
         # answer was lost. Then it is harmless to send it again.
         now = allowed_team_ids(account)
@@ -92,13 +98,13 @@ class SetAllowlist(Command, kw_only=True):
 
     def refresh(self, service: Service) -> None:
         if not settings.MANAGEMENT_KEY:
-            raise PreconditionFailed(NO_KEY)
+            raise PreconditionFailed(gettext(NO_KEY))
         try:
             answer = self._read(service)
         except errors.Denied:
-            raise PreconditionFailed(KEY_REFUSED) from None
+            raise PreconditionFailed(gettext(KEY_REFUSED)) from None
         if answer is None:
-            raise PreconditionFailed(NOT_SHOWN)
+            raise PreconditionFailed(gettext(NOT_SHOWN))
         self.store(answer)
 
     def send(self, service: Service, sending: SendContext) -> Answer:
@@ -123,7 +129,7 @@ class SetAllowlist(Command, kw_only=True):
         return Ambiguous(
             [
                 PossibleMatch(
-                    str(self.account_id), f"There now: {describe_teams(now, mirror_team())}"
+                    str(self.account_id), f"Current teams: {describe_teams(now, mirror_team())}"
                 )
             ]
         )
@@ -140,9 +146,11 @@ class SetAllowlist(Command, kw_only=True):
 
     def _conflict(self, now: set[UUID]) -> str:
         our_team = mirror_team()
-        return (
-            "Somebody else changed the list meanwhile, so nothing was sent over it. "
-            f"You saw: {describe_teams(self.expected, our_team)}. "
-            f"There now: {describe_teams(now, our_team)}. "
-            f"You want: {describe_teams(self.target, our_team)}."
-        )
+        return gettext(
+            "Someone else changed the allowed teams in the meantime, so your change was not sent. "
+            "You saw: %(seen)s. Current teams: %(current)s. Your change: %(wanted)s."
+        ) % {
+            "seen": describe_teams(self.expected, our_team),
+            "current": describe_teams(now, our_team),
+            "wanted": describe_teams(self.target, our_team),
+        }

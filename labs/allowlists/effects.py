@@ -10,6 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from backoffice.core import vocabulary
 from backoffice.core.service_team import mirror_team
 from labs.allowlists.teams import allowed_team_ids, short_name, sort_teams, team_names
@@ -45,12 +47,18 @@ class TeamEffect:
     @property
     def words(self) -> str:
         if self.after == self.before:
-            return "Nothing changes for its orders now: this account is not active."
+            return gettext(
+                "No effect on this team’s orders now, because this account is not active."
+            )
         if self.after == 0:
-            return "No active account at this lab is left: orders there will be refused."
+            return gettext(
+                "No active account left at this lab. This team’s orders there will be refused."
+            )
         if self.after == 1:
-            return "One active account at this lab: orders go there by themselves."
-        return f"{self.after} active accounts at this lab: every order must name one of them."
+            return gettext("One active account at this lab. Orders route there automatically.")
+        return gettext(
+            "%(count)s active accounts at this lab. Every order must name one of them."
+        ) % {"count": self.after}
 
 
 def team_effects(account: LabAccount, target: Collection[UUID]) -> list[TeamEffect]:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.outbox.forms import CommandForm
 from labs.allowlists.effects import TeamEffect
@@ -42,7 +43,8 @@ class TeamIdsField(forms.CharField):
             return parse_team_ids(text)
         except ValueError:
             raise forms.ValidationError(
-                f"This is no team id; one looks like {UUID(int=0)}."
+                gettext("This is not a team ID. A team ID looks like %(example)s.")
+                % {"example": UUID(int=0)}
             ) from None
 
 
@@ -55,20 +57,20 @@ class TeamsForm(CommandForm):
 
     expected = TeamIdsField(required=False, widget=forms.HiddenInput)
     looked_at = TeamIdsField(required=False, widget=forms.HiddenInput)
-    teams = forms.TypedMultipleChoiceField(coerce=UUID, required=False, label="Teams")
+    teams = forms.TypedMultipleChoiceField(coerce=UUID, required=False, label=gettext_lazy("Teams"))
     another = TeamIdsField(
-        label="Another team",
+        label=gettext_lazy("Another team"),
         required=False,
-        help_text="The id of a team that is not among these.",
+        help_text=gettext_lazy("ID of a team that is not listed above."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     reason = forms.CharField(
-        label="Reason",
+        label=gettext_lazy("Reason"),
         max_length=MAX_REASON_LENGTH,
-        help_text="Shown in the change log.",
-        error_messages={"required": "Say why, for the change log."},
+        help_text=gettext_lazy("Shown in the change log."),
+        error_messages={"required": gettext_lazy("Enter a reason for the change log.")},
     )
-    confirm = forms.CharField(label="Confirm", max_length=200, required=False)
+    confirm = forms.CharField(label=gettext_lazy("Confirm"), max_length=200, required=False)
 
     def __init__(
         self, *args: Any, listed: Collection[UUID], our_team: UUID | None, **kwargs: Any

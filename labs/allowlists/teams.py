@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core.service_team import mirror_team
 from labs.models import LabAccount, LabAccountTeam, Team
 
-OUR_TEAM = "our team"
+OUR_TEAM = gettext_noop("our team")
 
 
 def known_teams() -> set[UUID]:
@@ -28,7 +30,7 @@ def team_names() -> dict[UUID, str]:
 
 
 def display_name(team: UUID, our_team: UUID | None, names: Mapping[UUID, str]) -> str:
-    return OUR_TEAM if team == our_team else names.get(team, str(team))
+    return gettext(OUR_TEAM) if team == our_team else names.get(team, str(team))
 
 
 def short_name(team: UUID, our_team: UUID | None, names: Mapping[UUID, str]) -> str:
@@ -36,7 +38,7 @@ def short_name(team: UUID, our_team: UUID | None, names: Mapping[UUID, str]) -> 
 
     The ids of one organization may have the same beginning.
     """
-    return OUR_TEAM if team == our_team else names.get(team, team.hex[-6:])
+    return gettext(OUR_TEAM) if team == our_team else names.get(team, team.hex[-6:])
 
 
 def sort_teams(teams: Collection[UUID], our_team: UUID | None) -> list[UUID]:
@@ -47,7 +49,6 @@ def sort_teams(teams: Collection[UUID], our_team: UUID | None) -> list[UUID]:
 def describe_teams(teams: Iterable[UUID], our_team: UUID | None) -> str:
     """Return the display names of the teams, separated by commas."""
     names = team_names()
-    return (
-        ", ".join(display_name(t, our_team, names) for t in sort_teams(set(teams), our_team))
-        or "no team"
-    )
+    return ", ".join(
+        display_name(t, our_team, names) for t in sort_teams(set(teams), our_team)
+    ) or gettext("no teams")

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import may, requires
@@ -19,8 +20,10 @@ from labs.allowlists.teams import allowed_team_ids, known_teams, sort_teams, tea
 from labs.details import billing_by_state
 from labs.models import LabAccount
 
-CHECK_EFFECTS = "This is what follows. Look at it, then save again."
-TYPE_NAMES = "Type which team is left without an account: "
+CHECK_EFFECTS = gettext_noop("Review the effect of this change, then save again.")
+TYPE_NAMES = gettext_noop(
+    "To confirm, type the name of each team that loses its last account: %(names)s"
+)
 
 
 @requires("labs.view")
@@ -47,10 +50,10 @@ def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
         target = form.target()
         effects = team_effects(lab_account, target)
         if effects and form.cleaned_data["looked_at"] != target:
-            form.add_error(None, CHECK_EFFECTS)
+            form.add_error(None, gettext(CHECK_EFFECTS))
         elif not form.is_confirmed(effects):
             names = _names_losing_last_account(effects)
-            form.add_error("confirm", TYPE_NAMES + ", ".join(names))
+            form.add_error("confirm", gettext(TYPE_NAMES) % {"names": ", ".join(names)})
         else:
             command = SetAllowlist(
                 account_id=lab_account.pk,

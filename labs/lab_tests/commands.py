@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 from uuid import UUID
 
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.outbox.command import (
     Ambiguous,
@@ -25,7 +26,8 @@ from labs.sync import store_lab_tests
 Answer = Record[service_labs.LabTestPayload]
 
 ARCHIVED: Final = "inactive"
-NAME_TAKEN: Final = "There is a lab test of this name already."
+NAME_TAKEN: Final = gettext_noop("A lab test with this name already exists.")
+NOT_LISTED: Final = gettext_noop("The lab service no longer lists this lab test.")
 PAGE_SIZE: Final = 50
 MAX_PAGES: Final = 20
 
@@ -67,7 +69,7 @@ class CreateLabTest(Command, kw_only=True):
     lab_account_id: UUID | None
 
     def title(self) -> str:
-        return f"Make the lab test {self.name[:150]}"
+        return f"Create lab test {self.name[:150]}"
 
     def subject(self) -> tuple[str, str]:
         return "lab", str(self.lab_id)
@@ -83,15 +85,15 @@ class CreateLabTest(Command, kw_only=True):
 
     def check(self) -> None:
         if not Lab.objects.filter(pk=self.lab_id, missing_since=None).exists():
-            raise PreconditionFailed("The service no longer lists this lab.")
+            raise PreconditionFailed(gettext("The lab service no longer lists this lab."))
         if LabTest.objects.filter(name__iexact=self.name, missing_since=None).exists():
-            raise PreconditionFailed(NAME_TAKEN, field="name")
+            raise PreconditionFailed(gettext(NAME_TAKEN), field="name")
 
     def refresh(self, service: Service) -> None:
         same_named = self._same_named(service)
         if same_named:
             store_lab_tests(same_named)
-            raise PreconditionFailed(NAME_TAKEN, field="name")
+            raise PreconditionFailed(gettext(NAME_TAKEN), field="name")
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         return service.labs.create_test(
@@ -166,10 +168,10 @@ class _LabTestCommand(Command, kw_only=True):
         """Return the lab test, or raise PreconditionFailed if it cannot be changed."""
         test = LabTest.objects.filter(pk=self.lab_test_id, missing_since=None).first()
         if test is None:
-            raise PreconditionFailed("The service no longer has this lab test.")
+            raise PreconditionFailed(gettext(NOT_LISTED))
         if test.auto_generated:
             raise PreconditionFailed(
-                "The service made this lab test by itself; it cannot be changed."
+                gettext("The lab service created this lab test. It cannot be changed.")
             )
         return test
 
@@ -177,7 +179,7 @@ class _LabTestCommand(Command, kw_only=True):
         try:
             self.store(service.labs.lab_test(self.lab_test_id))
         except errors.Missing:
-            raise PreconditionFailed("The service no longer has this lab test.") from None
+            raise PreconditionFailed(gettext(NOT_LISTED)) from None
 
     def store(self, answer: Answer) -> str:
         store_lab_tests([answer])
@@ -193,7 +195,7 @@ class RenameLabTest(_LabTestCommand, kw_only=True):
     new_name: str
 
     def title(self) -> str:
-        return f"Name the lab test {self.new_name[:150]}"
+        return f"Rename lab test to {self.new_name[:150]}"
 
     def form_url(self) -> str:
         return reverse("labs:test-rename", args=[self.lab_test_id])
@@ -202,13 +204,17 @@ class RenameLabTest(_LabTestCommand, kw_only=True):
         now = self.changeable_test().name
         if now not in (self.name, self.new_name):
             raise PreconditionFailed(
-                f"Somebody else named it “{now}” meanwhile; you saw “{self.name}”."
+                gettext(
+                    "Someone else renamed this lab test to “%(name)s” in the meantime. "
+                    "You saw “%(seen)s”."
+                )
+                % {"name": now, "seen": self.name}
             )
         if self.name == self.new_name:
-            raise PreconditionFailed("That is its name already.", field="name")
+            raise PreconditionFailed(gettext("The lab test already has this name."), field="name")
         other_tests = LabTest.objects.exclude(pk=self.lab_test_id).filter(missing_since=None)
         if other_tests.filter(name__iexact=self.new_name).exists():
-            raise PreconditionFailed(NAME_TAKEN, field="name")
+            raise PreconditionFailed(gettext(NAME_TAKEN), field="name")
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         change = service_labs.LabTestChange(name=self.new_name)
@@ -223,7 +229,7 @@ class RenameLabTest(_LabTestCommand, kw_only=True):
             return Confirmed(answer)
         if _folded(now) == _folded(self.name):
             return NoTrace()
-        return Ambiguous([PossibleMatch(str(answer.data.id), f"Its name is now {now}")])
+        return Ambiguous([PossibleMatch(str(answer.data.id), f"The name is now {now}")])
 
 
 class ArchiveLabTest(_LabTestCommand, kw_only=True):
@@ -232,14 +238,14 @@ class ArchiveLabTest(_LabTestCommand, kw_only=True):
     kind: ClassVar[str] = "lab_test.archive"
 
     def title(self) -> str:
-        return f"Archive the lab test {self.name[:150]}"
+        return f"Archive lab test {self.name[:150]}"
 
     def form_url(self) -> str:
         return reverse("labs:test-archive", args=[self.lab_test_id])
 
     def check(self) -> None:
         if self.changeable_test().status == ARCHIVED:
-            raise PreconditionFailed("The lab test is archived already.")
+            raise PreconditionFailed(gettext("The lab test is already archived."))
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         change = service_labs.LabTestChange(active=False)
@@ -258,14 +264,14 @@ class RestoreLabTest(_LabTestCommand, kw_only=True):
     kind: ClassVar[str] = "lab_test.restore"
 
     def title(self) -> str:
-        return f"Restore the lab test {self.name[:150]}"
+        return f"Restore lab test {self.name[:150]}"
 
     def form_url(self) -> str:
         return reverse("labs:test-restore", args=[self.lab_test_id])
 
     def check(self) -> None:
         if self.changeable_test().status != ARCHIVED:
-            raise PreconditionFailed("The lab test is not archived.")
+            raise PreconditionFailed(gettext("The lab test is not archived."))
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         change = service_labs.LabTestChange(active=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.core import vocabulary
 from backoffice.outbox.forms import CommandForm
@@ -20,10 +21,10 @@ ORDERABLE_ACCOUNTS = ("active", "pending")
 
 def name_field(**more: Any) -> forms.CharField:
     return forms.CharField(
-        label="Name",
+        label=gettext_lazy("Name"),
         max_length=MAX_NAME_LENGTH,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
-        error_messages={"required": "Give it a name."},
+        error_messages={"required": gettext_lazy("Enter a name.")},
         **more,
     )
 
@@ -32,10 +33,10 @@ class ReasonForm(CommandForm):
     """A change with a reason and no other fields."""
 
     reason = forms.CharField(
-        label="Reason",
+        label=gettext_lazy("Reason"),
         max_length=MAX_REASON_LENGTH,
         required=False,
-        help_text="For your colleagues; the service does not see it.",
+        help_text=gettext_lazy("For your team only. Not shared with the lab service."),
     )
 
 
@@ -49,38 +50,49 @@ class RenameForm(ReasonForm):
 class NewTestForm(CommandForm):
     """A new lab test. `markers` are ids of markers in the mirror."""
 
-    name = name_field(help_text="As staff will look for it when they order.")
+    name = name_field(help_text=gettext_lazy("The name that staff search for when they order."))
     description = forms.CharField(
-        label="Description",
+        label=gettext_lazy("Description"),
         max_length=MAX_DESCRIPTION_LENGTH,
         widget=forms.Textarea(attrs={"rows": 2}),
-        error_messages={"required": "Say what it is for."},
+        error_messages={"required": gettext_lazy("Describe what the test is for.")},
     )
-    method = forms.ChoiceField(label="Collection", error_messages={"required": "Choose one."})
+    method = forms.ChoiceField(
+        label=gettext_lazy("Collection"),
+        error_messages={"required": gettext_lazy("Choose a collection method.")},
+    )
     lab_account = forms.ChoiceField(
-        label="Lab account",
+        label=gettext_lazy("Lab account"),
         required=False,
-        help_text="Only orders under this account will offer it. Leave it open for all.",
+        help_text=gettext_lazy(
+            "The test is offered only for orders under this account. Leave blank for all accounts."
+        ),
     )
-    fasting = forms.BooleanField(label="The patient must fast", required=False)
+    fasting = forms.BooleanField(label=gettext_lazy("Fasting required"), required=False)
     markers = forms.TypedMultipleChoiceField(
-        label="Markers",
+        label=gettext_lazy("Markers"),
         coerce=int,
         error_messages={
-            "required": "Choose at least one marker.",
-            "invalid_choice": "This marker can no longer be ordered at this lab.",
+            "required": gettext_lazy("Choose at least one marker."),
+            "invalid_choice": gettext_lazy(
+                "One of these markers can no longer be ordered at this lab."
+            ),
         },
     )
 
     def __init__(self, *args: Any, lab: Lab, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lab = lab
-        methods = [(m, vocabulary.term("order.method", m).label) for m in lab.collection_methods]
+        methods = [
+            (m, gettext(vocabulary.term("order.method", m).label)) for m in lab.collection_methods
+        ]
         self._set_choices("method", methods)
         accounts = LabAccount.objects.filter(
             lab=lab.slug, status__in=ORDERABLE_ACCOUNTS, missing_since=None
         ).order_by("account_name", "id")
-        self._set_choices("lab_account", [("", "All of them"), *((a.pk, str(a)) for a in accounts)])
+        self._set_choices(
+            "lab_account", [("", gettext("All accounts")), *((a.pk, str(a)) for a in accounts)]
+        )
         self._set_choices("markers", [(marker.pk, marker.name) for marker in self.chosen()])
 
     def chosen(self) -> list[Marker]:

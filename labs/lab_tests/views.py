@@ -7,6 +7,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import may, requires
@@ -28,14 +29,12 @@ METHODS = ("GET", "HEAD", "POST")
 MAX_FOUND = 30
 """Most markers that a search shows."""
 ARCHIVE_EFFECTS = (
-    "Nobody can order it any more.",
-    "Orders under way go on.",
-    "It can be restored later.",
+    gettext_noop("The test can no longer be ordered."),
+    gettext_noop("Open orders continue."),
+    gettext_noop("You can restore the test later."),
 )
-RESTORE_EFFECTS = ("It can be ordered again, without a new approval.",)
-RENAME_EFFECTS = (
-    "Orders that were placed keep the name they were placed under until they change.",
-)
+RESTORE_EFFECTS = (gettext_noop("The test can be ordered again. No new approval is needed."),)
+RENAME_EFFECTS = (gettext_noop("Existing orders keep the old name until they are next updated."),)
 
 
 @requires("labs.view", "lab_tests.change")
@@ -76,7 +75,7 @@ def rename(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
         command = RenameLabTest(
             lab_test_id=test.pk, name=test.name, new_name=form.cleaned_data["name"]
         )
-    return _change(request, test, form, command, "Rename", "Rename it", RENAME_EFFECTS)
+    return _change(request, test, form, command, gettext("Rename lab test"), RENAME_EFFECTS)
 
 
 @requires("labs.view", "lab_tests.change")
@@ -86,7 +85,7 @@ def archive(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     test = get_object_or_404(LabTest, pk=lab_test_id)
     command = ArchiveLabTest(lab_test_id=test.pk, name=test.name)
     form = ReasonForm.from_request(request)
-    return _change(request, test, form, command, "Archive", "Archive it", ARCHIVE_EFFECTS)
+    return _change(request, test, form, command, gettext("Archive lab test"), ARCHIVE_EFFECTS)
 
 
 @requires("labs.view", "lab_tests.change")
@@ -96,7 +95,7 @@ def restore(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     test = get_object_or_404(LabTest, pk=lab_test_id)
     command = RestoreLabTest(lab_test_id=test.pk, name=test.name)
     form = ReasonForm.from_request(request)
-    return _change(request, test, form, command, "Restore", "Restore it", RESTORE_EFFECTS)
+    return _change(request, test, form, command, gettext("Restore lab test"), RESTORE_EFFECTS)
 
 
 def actions_of(test: LabTest, user: User) -> list[tuple[str, str]]:
@@ -104,8 +103,8 @@ def actions_of(test: LabTest, user: User) -> list[tuple[str, str]]:
     if not may(user, "lab_tests.change") or test.auto_generated or test.missing_since:
         return []
     if test.status == ARCHIVED:
-        return [("labs:test-restore", "Restore…")]
-    return [("labs:test-rename", "Rename…"), ("labs:test-archive", "Archive…")]
+        return [("labs:test-restore", gettext("Restore…"))]
+    return [("labs:test-rename", gettext("Rename…")), ("labs:test-archive", gettext("Archive…"))]
 
 
 def _change(
@@ -114,14 +113,18 @@ def _change(
     form: CommandForm,
     command: Command | None,
     title: str,
-    verb: str,
     follows: tuple[str, ...],
 ) -> HttpResponse:
     if command is not None and request.method == "POST" and form.is_valid():
         reason = form.cleaned_data["reason"]
         if form.enqueue(request, command, reason) is not None:
             return redirect("labs:test", test.pk)
-    context = {"test": test, "form": form, "title": title, "verb": verb, "follows": follows}
+    context = {
+        "test": test,
+        "form": form,
+        "title": title,
+        "follows": [gettext(effect) for effect in follows],
+    }
     status = 422 if request.method == "POST" else 200
     return render(request, "labs/testing/change.html", context, status=status)
 

@@ -21,6 +21,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from backoffice.core import heartbeats, request_ids, service_team, shutdown
 from backoffice.core.encryption.cipher import DecryptionError
@@ -49,12 +50,15 @@ LEASE: Final = timedelta(minutes=4)
 MAX_TASK_SECONDS: Final = 200
 """Seconds a task may run. It starts no attempt after the first 20, and one takes at most 120."""
 MAX_BACKOFF: Final = timedelta(minutes=10)
-CANNOT_DECRYPT: Final = (
-    "The file cannot be opened with the keys that are set (FIELD_KEYS). It is tried again until "
-    "it can; nothing is lost."
+CANNOT_DECRYPT: Final = gettext_noop(
+    "The file cannot be opened with the current encryption keys (setting FIELD_KEYS). Nothing is "
+    "lost, and sending is retried automatically."
 )
 KEY_WAIT: Final = timedelta(minutes=1)
-LOST_FILE: Final = "The file is no longer on this server as it was uploaded. Upload it again."
+LOST_FILE: Final = gettext_noop(
+    "The file on this server is missing or damaged. Upload the report again."
+)
+NOT_ALLOWED: Final = gettext_noop("The lab service does not allow our team to upload reports.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +257,8 @@ def _refusal_text(error: errors.ServiceError) -> str:
     if words:
         return with_names([" ".join(words)])[0]
     if isinstance(error, errors.Denied):
-        return "The service does not allow this team to upload reports."
-    return f"The service refused it without a reason (answer {error.status})."
+        return NOT_ALLOWED
+    return f"The lab service rejected the report without a reason (status {error.status})."
 
 
 # Decisions of a person. Each names the attempt that the person saw. So a second click, or a

@@ -12,42 +12,92 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop
+
 CHECK_SECONDS: Final = 20.0
 _CHECK_SCRIPT: Final = Path(__file__).with_name("pdf_and_image_checks.py")
 
 PROBLEMS: Final[dict[str, str]] = {
-    "empty": "is empty.",
-    "other_kind": "is {found}, not a PDF, JPEG or PNG, whatever its name says. {way_out}",
-    "kind": "is not a PDF, JPEG or PNG. What counts is what is in the file, not its name.",
-    "two_kinds": "holds a second document of another kind. Print or scan the report again, and "
-    "choose that.",
-    "broken": "cannot be read: it is damaged. Save, print or scan the report again.",
-    "truncated": "is not complete: its end is missing. Copy or scan it again.",
-    "encrypted": "is protected by a password or encrypted. Save a copy without protection.",
-    "active": "carries scripts, forms that send, or other files. Print it to a plain PDF first.",
-    "hidden": "is built so that its content cannot be checked. Print it to a plain PDF first.",
-    "bomb": "unpacks to far more than it should. Print or scan the report again.",
-    "no_pages": "has no page.",
-    "pages": "has more than 30 pages. Split it, or choose the pages with results.",
-    "pixels": "has more than 50 million pixels. Scan it at a lower resolution.",
-    "animated": "is an animation. Save it as a plain picture.",
-    "unsafe": "could not be read safely. Print or scan the report again.",
+    "empty": gettext_noop("“%(name)s” is empty."),
+    "other_kind": gettext_noop(
+        "“%(name)s” is %(found)s, whatever its name says. Only PDF, JPEG and PNG files can be "
+        "uploaded. %(way_out)s"
+    ),
+    "kind": gettext_noop(
+        "“%(name)s” is not a PDF, JPEG or PNG file. The content of the file counts, not its name."
+    ),
+    "two_kinds": gettext_noop(
+        "“%(name)s” contains a second document of another type. Print or scan the report again and "
+        "choose the new file."
+    ),
+    "broken": gettext_noop(
+        "“%(name)s” cannot be read because it is damaged. Save, print or scan the report again."
+    ),
+    "truncated": gettext_noop(
+        "“%(name)s” is not complete. Its end is missing. Copy or scan it again."
+    ),
+    "encrypted": gettext_noop(
+        "“%(name)s” is password-protected or encrypted. Save a copy without protection."
+    ),
+    "active": gettext_noop(
+        "“%(name)s” contains scripts, forms that send data, or other files. Print it to a plain "
+        "PDF first."
+    ),
+    "hidden": gettext_noop(
+        "“%(name)s” is built so that its content cannot be checked. Print it to a plain PDF first."
+    ),
+    "bomb": gettext_noop(
+        "“%(name)s” expands to an unusually large size. Print or scan the report again."
+    ),
+    "no_pages": gettext_noop("“%(name)s” has no pages."),
+    "pages": gettext_noop(
+        "“%(name)s” has more than 30 pages. Split it, or upload only the pages with results."
+    ),
+    "pixels": gettext_noop(
+        "“%(name)s” has more than 50 million pixels. Scan it at a lower resolution."
+    ),
+    "animated": gettext_noop("“%(name)s” is an animation. Save it as a still picture."),
+    "unsafe": gettext_noop("“%(name)s” could not be read safely. Print or scan the report again."),
 }
-"""Ends of the sentence "‹name› …"."""
+"""The sentence for each code of `pdf_and_image_checks.py`."""
+DEFAULT_WAY_OUT: Final = gettext_noop("Save it as PDF, JPEG or PNG.")
+SAVE_DOCUMENT: Final = gettext_noop("Save the document as PDF.")
 WAYS_OUT: Final[dict[str, str]] = {
-    "a HEIC picture": "On an iPhone choose Settings, Camera, Formats, Most Compatible, and take it "
-    "again; or save the picture as JPEG.",
-    "a ZIP archive or an Office document": "Unpack it, or save the document as PDF.",
-    "an old Office document": "Save the document as PDF.",
-    "a text document (RTF)": "Save the document as PDF.",
-    "a web page": "Print the page to a PDF.",
-    "a video": "Take a photo instead.",
+    gettext_noop("a HEIC picture"): gettext_noop(
+        "On an iPhone, choose Settings, Camera, Formats, Most Compatible, and take the photo "
+        "again. Or save the picture as JPEG."
+    ),
+    gettext_noop("an AVIF picture"): DEFAULT_WAY_OUT,
+    gettext_noop("a video"): gettext_noop("Take a photo instead."),
+    gettext_noop("a ZIP archive or an Office document"): gettext_noop(
+        "Unpack it, or save the document as PDF."
+    ),
+    gettext_noop("an old Office document"): SAVE_DOCUMENT,
+    gettext_noop("a text document (RTF)"): SAVE_DOCUMENT,
+    gettext_noop("a TIFF picture"): DEFAULT_WAY_OUT,
+    gettext_noop("a GIF picture"): DEFAULT_WAY_OUT,
+    gettext_noop("a bitmap picture (BMP)"): DEFAULT_WAY_OUT,
+    gettext_noop("a WebP picture"): DEFAULT_WAY_OUT,
+    gettext_noop("a DICOM picture"): DEFAULT_WAY_OUT,
+    gettext_noop("a PostScript file"): DEFAULT_WAY_OUT,
+    gettext_noop("a compressed archive"): DEFAULT_WAY_OUT,
+    gettext_noop("a program"): DEFAULT_WAY_OUT,
+    gettext_noop("a web page"): gettext_noop("Print the page to a PDF."),
 }
-DEFAULT_WAY_OUT: Final = "Save it as PDF, JPEG or PNG."
+"""What to do about a file of another kind, by the name that the script gives the kind."""
 
 
 class FileRejected(Exception):
-    """A rejected file. The text is for staff and does not have the name of the file."""
+    """A rejected file. The message is for staff, and has a place for the name of the file."""
+
+    def __init__(self, message: str, **values: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.values = values
+
+    def describe(self, name: str) -> str:
+        """Return the message about the file with this name."""
+        return gettext(self.message) % {"name": name, **self.values}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +130,9 @@ def check_file(
     if "kind" in answer:
         document = content[answer["start"] : answer["end"]]
         return CheckedFile(answer["kind"], answer["pages"], document)
-    other_kind = answer.get("found", "")
-    problem = PROBLEMS.get(answer.get("problem", ""), PROBLEMS["unsafe"])
+    found = answer.get("found", "")
     raise FileRejected(
-        problem.format(found=other_kind, way_out=WAYS_OUT.get(other_kind, DEFAULT_WAY_OUT))
+        PROBLEMS.get(answer.get("problem", ""), PROBLEMS["unsafe"]),
+        found=gettext(found) if found else "",
+        way_out=gettext(WAYS_OUT.get(found, DEFAULT_WAY_OUT)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.accounts.models import User
 from backoffice.pages.lists.filters import (
@@ -23,10 +24,10 @@ TO_REVIEW: Final = "todo"
 ACCEPTED: Final = "accepted"
 ALL: Final = "all"
 TABS: Final[dict[str, tuple[str, Q]]] = {
-    TO_REVIEW: ("To review", WAITING_FOR_STAFF),
-    "under-way": ("Under way", IN_PROGRESS),
-    ACCEPTED: ("Accepted", IS_ACCEPTED),
-    ALL: ("All", Q()),
+    TO_REVIEW: (gettext_noop("To review"), WAITING_FOR_STAFF),
+    "under-way": (gettext_noop("In progress"), IN_PROGRESS),
+    ACCEPTED: (gettext_noop("Accepted"), IS_ACCEPTED),
+    ALL: (gettext_noop("All"), Q()),
 }
 """The tabs of the list, each with its label and the condition of its reports."""
 
@@ -40,7 +41,7 @@ def _uploader_choices() -> list[tuple[str, str]]:
     uploaders = User.objects.filter(Exists(Report.objects.filter(uploaded_by=OuterRef("pk"))))
     people = uploaders.order_by("first_name", "last_name", "username")[:200]
     named = [(str(one.pk), one.get_full_name() or one.get_username()) for one in people]
-    return [(ME, "Me"), (ELSEWHERE, "Elsewhere, not here"), *named]
+    return [(ME, gettext("Me")), (ELSEWHERE, gettext("Not uploaded here")), *named]
 
 
 class ReportListForm(FilterForm):
@@ -52,10 +53,15 @@ class ReportListForm(FilterForm):
     DESCENDING_FIRST = frozenset({"uploaded_at", "accepted_at"})
     TAB_FIELD, MAIN_TAB = "show", ALL
     FILTERS: ClassVar = (
-        FilterGroup("Status", ("state",), always_shown=True),
-        FilterGroup("Uploaded", ("uploaded", "since", "until"), always_shown=True, shows_zone=True),
-        FilterGroup("Uploaded by", ("uploaded_by",), always_shown=True),
-        FilterGroup("Patient", ("user_id",)),
+        FilterGroup(gettext_noop("Status"), ("state",), always_shown=True),
+        FilterGroup(
+            gettext_noop("Uploaded"),
+            ("uploaded", "since", "until"),
+            always_shown=True,
+            shows_zone=True,
+        ),
+        FilterGroup(gettext_noop("Uploaded by"), ("uploaded_by",), always_shown=True),
+        FilterGroup(gettext_noop("Patient"), ("user_id",)),
     )
 
     @property
@@ -76,16 +82,24 @@ class ReportListForm(FilterForm):
 
 class ReportFilterSet(ListFilterSet):
     show = TabFilter({key: label for key, (label, _) in TABS.items()})
-    state = VocabularyFilter("report.state", "state", label="Status")
-    uploaded = DaysFilter("uploaded_at", label="Day")
-    since = TimestampFilter("uploaded_at", "gte", label="From")
+    state = VocabularyFilter("report.state", "state", label=gettext_lazy("Status"))
+    uploaded = DaysFilter("uploaded_at", label=gettext_lazy("Day"))
+    since = TimestampFilter("uploaded_at", "gte", label=gettext_lazy("From"))
     until = TimestampFilter(
-        "uploaded_at", "lte", label="Until", end_of_day=True, help_text="The whole day."
+        "uploaded_at",
+        "lte",
+        label=gettext_lazy("Until"),
+        end_of_day=True,
+        help_text=gettext_lazy("The whole day."),
     )
     uploaded_by = PersonFilter(
-        "uploaded_by", label="Uploaded by", me=ME, nobody=ELSEWHERE, read=_uploader_choices
+        "uploaded_by",
+        label=gettext_lazy("Uploaded by"),
+        me=ME,
+        nobody=ELSEWHERE,
+        read=_uploader_choices,
     )
-    user_id = UUIDFilter(label="Patient ID")
+    user_id = UUIDFilter(label=gettext_lazy("Patient ID"))
 
     class Meta:
         form = ReportListForm

@@ -8,6 +8,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.core import vocabulary
 
@@ -17,8 +18,11 @@ class UploadForm(forms.Form):
 
     form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid.uuid4)
     review = forms.TypedChoiceField(
-        label="Who checks what is read?",
-        choices=[("no", "We do"), ("yes", "The service, then we do")],
+        label=gettext_lazy("Who verifies the values?"),
+        choices=[
+            ("no", gettext_lazy("We do")),
+            ("yes", gettext_lazy("The lab service, then we do")),
+        ],
         coerce=lambda value: value == "yes",
         initial="no",
         widget=forms.RadioSelect,
@@ -36,18 +40,23 @@ class TickForm(forms.Form):
 class RowForm(TickForm):
     """One row with the correct values."""
 
-    test_name = forms.CharField(label="Name", max_length=200)
-    value = forms.CharField(label="Value", max_length=2000)
-    units = forms.CharField(label="Unit", max_length=60, required=False)
-    min_reference_range = forms.FloatField(label="Lower limit", required=False)
-    max_reference_range = forms.FloatField(label="Upper limit", required=False)
-    interpretation = forms.CharField(label="Interpretation", max_length=60, required=False)
-    loinc_code = forms.CharField(label="LOINC code", max_length=12, required=False)
+    test_name = forms.CharField(label=gettext_lazy("Name"), max_length=200)
+    value = forms.CharField(label=gettext_lazy("Value"), max_length=2000)
+    units = forms.CharField(label=gettext_lazy("Unit"), max_length=60, required=False)
+    min_reference_range = forms.FloatField(label=gettext_lazy("Lower limit"), required=False)
+    max_reference_range = forms.FloatField(label=gettext_lazy("Upper limit"), required=False)
+    interpretation = forms.CharField(
+        label=gettext_lazy("Interpretation"), max_length=60, required=False
+    )
+    loinc_code = forms.CharField(label=gettext_lazy("LOINC code"), max_length=12, required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.use_required_attribute = False
-        choices = [("", "Not interpreted"), *vocabulary.choices("result.interpretation")]
+        choices = [("", gettext("Not interpreted"))]
+        choices += [
+            (value, gettext(label)) for value, label in vocabulary.choices("result.interpretation")
+        ]
         current = self["interpretation"].value()
         if current and current not in dict(choices):
             choices.append((current, current))
@@ -58,11 +67,15 @@ class RowForm(TickForm):
     def clean_loinc_code(self) -> str:
         code: str = self.cleaned_data["loinc_code"].strip()
         if code and not re.fullmatch(r"\d{1,7}-\d", code):
-            raise ValidationError("A LOINC code looks like 2345-7.")
+            raise ValidationError(
+                gettext("This is not a LOINC code. A LOINC code looks like 2345-7.")
+            )
         return code
 
     def clean(self) -> None:
         low = self.cleaned_data.get("min_reference_range")
         high = self.cleaned_data.get("max_reference_range")
         if low is not None and high is not None and low > high:
-            self.add_error("max_reference_range", "The upper limit is below the lower one.")
+            self.add_error(
+                "max_reference_range", gettext("The upper limit is below the lower limit.")
+            )

@@ -25,6 +25,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from backoffice.accounts.models import User
 from backoffice.core import request_ids
@@ -105,8 +106,11 @@ class UploadRequest:
 
 def too_large() -> UploadRejected:
     return UploadRejected(
-        f"This is more than {size_limit_text()}, the most that may be sent at once. Scan at a "
-        "lower resolution, or send fewer pages.",
+        gettext(
+            "The files are larger than %(limit)s, the limit for one report. Scan at a lower "
+            "resolution, or upload fewer pages."
+        )
+        % {"limit": size_limit_text()},
         status=413,
     )
 
@@ -116,7 +120,7 @@ def size_limit_text() -> str:
     size = settings.REPORT_MAX_BYTES
     if size >= 1024 * 1024:
         return f"{size / 1024 / 1024:.4g} MB"
-    return f"{size:,} bytes"
+    return ngettext("%(count)s byte", "%(count)s bytes", size) % {"count": f"{size:,}"}
 
 
 def new_report_id() -> UUID:
@@ -137,8 +141,10 @@ def find_report_of_form(upload: UploadRequest) -> Report | None:
         if [bytes(sha256) for sha256 in stored_hashes] == [_digest(file) for file in upload.files]:
             return report
     raise UploadRejected(
-        "This form was already used for another upload, so nothing was taken now. It has been "
-        "made new: look at what is chosen, and send it again.",
+        gettext(
+            "Nothing was uploaded, because this form was already used for another upload. Check "
+            "the chosen files and upload again."
+        ),
         status=409,
         form_id=uuid.uuid4(),
     )
@@ -178,10 +184,11 @@ def create_report(upload: UploadRequest, report_id: UUID) -> Report:
 def _check_before_reading(upload: UploadRequest) -> None:
     files = upload.files
     if not files:
-        raise UploadRejected("Choose the report: a PDF, or pictures of its pages.")
+        raise UploadRejected(gettext("Choose a file: one PDF, or pictures of the pages."))
     if len(files) > MAX_FILES:
         raise UploadRejected(
-            f"At most {MAX_FILES} pictures make one report; these are {len(files)}."
+            gettext("A report can have up to %(limit)s pictures. You chose %(count)s.")
+            % {"limit": MAX_FILES, "count": len(files)}
         )
     if sum(file.size or 0 for file in files) > settings.REPORT_MAX_BYTES:
         raise too_large()
@@ -189,7 +196,9 @@ def _check_before_reading(upload: UploadRequest) -> None:
     used = recent.aggregate(total=Sum("files__size"))["total"] or 0
     if used > MAX_DAILY_UPLOADS * settings.REPORT_MAX_BYTES:
         raise UploadRejected(
-            "You have uploaded very much today. Go on tomorrow, or ask a colleague."
+            gettext(
+                "You have reached the daily upload limit. Continue tomorrow, or ask a coworker."
+            )
         )
 
 
@@ -204,7 +213,7 @@ def _store_files(files: Sequence[UploadedFile[bytes]]) -> list[storage.StoredFil
                 checked_file = file_checks.check_file(content)
                 _check_name(file, checked_file.kind)
             except file_checks.FileRejected as rejected:
-                problems.append(f"“{display_file_name(file.name)}” {rejected}")
+                problems.append(rejected.describe(display_file_name(file.name)))
             else:
                 stored.append(
                     storage.store(checked_file.content, checked_file.kind, checked_file.pages)
@@ -215,8 +224,10 @@ def _store_files(files: Sequence[UploadedFile[bytes]]) -> list[storage.StoredFil
         storage.delete(file.stored_as for file in stored)
         logger.exception("could not store the files of a report")
         raise UploadRejected(
-            "The report could not be kept: this server’s disk refused it. Nothing was sent. Tell "
-            "whoever runs this back office, and try again later.",
+            gettext(
+                "The report could not be saved because of a disk problem on this server. Nothing "
+                "was sent. Tell your administrator, and try again later."
+            ),
             status=507,
         ) from error
     except BaseException:
@@ -232,24 +243,32 @@ def _check_name(file: UploadedFile[bytes], kind: str) -> None:
     true_ending = storage.ENDINGS[kind]
     if named_kind is None:
         raise file_checks.FileRejected(
-            f"must end in {true_ending}: that is what it holds. Rename it."
+            gettext_noop("The name of “%(name)s” must end in %(ending)s. Rename the file."),
+            ending=true_ending,
         )
     if named_kind != kind:
         raise file_checks.FileRejected(
-            f"holds another kind of file than its name says. Name it {true_ending}."
+            gettext_noop(
+                "“%(name)s” is not the type of file that its name says. Change the end of its name "
+                "to %(ending)s."
+            ),
+            ending=true_ending,
         )
     declared = (file.content_type or "").lower()
     if declared not in ("", "application/octet-stream", "image/jpg", "image/pjpeg", kind):
-        raise file_checks.FileRejected(f"was sent as {declared[:40]}, but holds something else.")
+        raise file_checks.FileRejected(
+            gettext_noop("“%(name)s” was sent as %(declared)s, but contains something else."),
+            declared=declared[:40],
+        )
 
 
 def _check_files_together(stored: Sequence[storage.StoredFile], upload: UploadRequest) -> None:
     if len(stored) > 1 and any(file.kind == "application/pdf" for file in stored):
         raise UploadRejected(
-            "A PDF is sent by itself; only pictures are put together into one report."
+            gettext("Upload a PDF on its own. Only pictures can be combined into one report.")
         )
     if len({file.sha256 for file in stored}) < len(stored):
-        raise UploadRejected("The same picture is in the list twice. Remove one of them.")
+        raise UploadRejected(gettext("The same picture is in the list twice. Remove one of them."))
     if upload.again:
         return
     before = (
@@ -300,7 +319,7 @@ def display_file_name(name: str | None) -> str:
         for mark in plain
         if unicodedata.category(mark) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
     )
-    return letters.strip()[:MAX_NAME_LENGTH] or "unnamed"
+    return letters.strip()[:MAX_NAME_LENGTH] or gettext("unnamed")
 
 
 def delete_orphaned_files(now: datetime) -> int:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, TypedDict
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.core import vocabulary
@@ -41,7 +42,7 @@ def _failure(row: ListedReport) -> str:
     job = row["report"].job
     if row["report"].state != FAILED or job is None or not job.failure_reason:
         return ""
-    return vocabulary.term("report.failure_reason", job.failure_reason).label
+    return gettext(vocabulary.term("report.failure_reason", job.failure_reason).label)
 
 
 def _uploader(row: ListedReport) -> str:
@@ -52,59 +53,69 @@ def _uploader(row: ListedReport) -> str:
 COLUMNS: Final = (
     Column(
         "patient",
-        "Patient",
+        gettext_noop("Patient"),
         (
-            ExportCell("Report", lambda row: row["report"].pk),
-            ExportCell("Patient", lambda row: row["report"].user_id),
-            ExportCell("First name", _person_value("first_name")),
-            ExportCell("Last name", _person_value("last_name")),
-            ExportCell("Born", _person_value("dob")),
+            ExportCell(gettext_noop("Report"), lambda row: row["report"].pk),
+            ExportCell(gettext_noop("Patient"), lambda row: row["report"].user_id),
+            ExportCell(gettext_noop("First name"), _person_value("first_name")),
+            ExportCell(gettext_noop("Last name"), _person_value("last_name")),
+            ExportCell(gettext_noop("Birth date"), _person_value("dob")),
         ),
     ),
     Column(
         "status",
-        "Status",
+        gettext_noop("Status"),
         (
             ExportCell(
-                "Status", lambda row: vocabulary.term("report.state", row["report"].state).label
+                gettext_noop("Status"),
+                lambda row: gettext(vocabulary.term("report.state", row["report"].state).label),
             ),
-            ExportCell("Failure reason", _failure),
+            ExportCell(gettext_noop("Failure reason"), _failure),
         ),
         sort="state",
     ),
     Column(
         "accepted",
-        "Accepted",
+        gettext_noop("Accepted"),
         (
-            ExportCell("Accepted", lambda row: row["report"].accepted_at, is_timestamp=True),
-            ExportCell("Changed since", lambda row: row["report"].changed_since_accepted),
+            ExportCell(
+                gettext_noop("Accepted"), lambda row: row["report"].accepted_at, is_timestamp=True
+            ),
+            ExportCell(
+                gettext_noop("Changed since accepted"),
+                lambda row: row["report"].changed_since_accepted,
+            ),
         ),
         sort="accepted_at",
         cell_css="nowrap",
     ),
     Column(
         "lab",
-        "Lab on the report",
-        (ExportCell("Lab on the report", _job_value("lab_name")),),
+        gettext_noop("Lab on the report"),
+        (ExportCell(gettext_noop("Lab on the report"), _job_value("lab_name")),),
     ),
     Column(
         "collected",
-        "Collected, as printed",
-        (ExportCell("Collected, as printed", _job_value("date_collected")),),
+        gettext_noop("Collected, as printed"),
+        (ExportCell(gettext_noop("Collected, as printed"), _job_value("date_collected")),),
         cell_css="nowrap",
     ),
     Column(
         "uploaded",
-        "Uploaded",
-        (ExportCell("Uploaded", lambda row: row["report"].uploaded_at, is_timestamp=True),),
+        gettext_noop("Uploaded"),
+        (
+            ExportCell(
+                gettext_noop("Uploaded"), lambda row: row["report"].uploaded_at, is_timestamp=True
+            ),
+        ),
         sort="uploaded_at",
         cell_css="nowrap",
     ),
-    Column("report", "Report", css="roomy", macro="report_id", cell_css="roomy"),
+    Column("report", gettext_noop("Report"), css="roomy", macro="report_id", cell_css="roomy"),
     Column(
         "uploader",
-        "Uploaded by",
-        (ExportCell("Uploaded by", _uploader),),
+        gettext_noop("Uploaded by"),
+        (ExportCell(gettext_noop("Uploaded by"), _uploader),),
         shown=False,
         cell_css="nowrap",
     ),
@@ -113,18 +124,27 @@ COLUMNS: Final = (
 
 class ReportList(ListPage):
     name = "reports"
-    title = "Reports"
+    title = gettext_noop("Reports")
     template = "labs/reports/list.html"
     subject = "report"
-    nouns = ("report", "reports")
+    nouns = (gettext_noop("report"), gettext_noop("reports"))
     patient_column = "user_id"
     needs = ("reports.view",)
     columns = COLUMNS
     row_macros = "labs/reports/report_rows.html"
     filter_set = ReportFilterSet
     presets: ClassVar = (
-        Preset("mine", "Uploaded by me", {"show": [ALL], "uploaded_by": [ME]}, "reports.upload"),
-        Preset("failed", "Failed or refused", {"show": [ALL], "state": [FAILED, REFUSED]}),
+        Preset(
+            "mine",
+            gettext_noop("Uploaded by me"),
+            {"show": [ALL], "uploaded_by": [ME]},
+            "reports.upload",
+        ),
+        Preset(
+            "failed",
+            gettext_noop("Failed or refused"),
+            {"show": [ALL], "state": [FAILED, REFUSED]},
+        ),
     )
 
     def visible_rows(self, user: Any) -> QuerySet[Report]:
@@ -149,7 +169,12 @@ class ReportList(ListPage):
             counts[TO_REVIEW] = capped_count(filters.rows_of_all_tabs().filter(WAITING_FOR_STAFF))
         current = form.tab
         tabs = [
-            Tab(label, address_with(filters.data, show=key), key == current, counts.get(key))
+            Tab(
+                gettext(label),
+                address_with(filters.data, show=key),
+                key == current,
+                counts.get(key),
+            )
             for key, (label, _) in TABS.items()
         ]
         return {

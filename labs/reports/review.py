@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from django.db import transaction
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.models import User
 from backoffice.core.vocabulary.interpretations import Reading, as_received, read_line
@@ -42,7 +43,12 @@ _UNITS: Final = (
 KNOWN_UNITS: Final = frozenset(_UNITS.split())
 """Units as labs print them, folded. Other units are highlighted but allowed."""
 
-CONFIDENCE: Final = ((0.9, "very likely"), (0.7, "likely"), (0.4, "possible"), (0.0, "doubtful"))
+CONFIDENCE: Final = (
+    (0.9, gettext_noop("very likely")),
+    (0.7, gettext_noop("likely")),
+    (0.4, gettext_noop("possible")),
+    (0.0, gettext_noop("doubtful")),
+)
 
 
 # Rows
@@ -100,7 +106,10 @@ class ReviewedRow:
         """Labels of the corrected columns with the values that the service had read."""
         parsed = {name: self.parsed_value(name) for name in CORRECTABLE if name in self.corrections}
         return [
-            (COLUMN_LABELS[name], format_limit(value) if isinstance(value, float) else value)
+            (
+                gettext(COLUMN_LABELS[name]),
+                format_limit(value) if isinstance(value, float) else value,
+            )
             for name, value in parsed.items()
         ]
 
@@ -152,8 +161,10 @@ class ReviewedRow:
         if low is not None and high is not None:
             return f"{format_limit(low)} – {format_limit(high)}"
         if high is not None:
-            return f"up to {format_limit(high)}"
-        return f"from {format_limit(low)}" if low is not None else ""
+            return gettext("up to %(limit)s") % {"limit": format_limit(high)}
+        if low is not None:
+            return gettext("from %(limit)s") % {"limit": format_limit(low)}
+        return ""
 
     @property
     def matches(self) -> list[LoincMatch]:
@@ -173,34 +184,34 @@ class ReviewedRow:
         texts = []
         units = self.values["units"]
         if self.parsed.type in ("numeric", "range", None) and self.number is not None and not units:
-            texts.append("No unit")
+            texts.append(gettext("No unit"))
         elif units and _folded_unit(units) not in KNOWN_UNITS and "units" not in self.corrections:
-            texts.append("Unit not known here")
+            texts.append(gettext("Unrecognized unit"))
         if "loinc_code" not in self.corrections:
             status = self.parsed.loinc_match_status
             if not self.matches or status == "no_match":
-                texts.append("No code found")
+                texts.append(gettext("No code found"))
             elif status != "auto_match":
-                texts.append("Verify code")
+                texts.append(gettext("Verify code"))
         return texts
 
 
 COLUMN_LABELS: Final[dict[str, str]] = {
-    "test_name": "Name",
-    "value": "Value",
-    "units": "Unit",
-    "min_reference_range": "Lower limit",
-    "max_reference_range": "Upper limit",
-    "interpretation": "Interpretation",
-    "loinc_code": "LOINC code",
+    "test_name": gettext_noop("Name"),
+    "value": gettext_noop("Value"),
+    "units": gettext_noop("Unit"),
+    "min_reference_range": gettext_noop("Lower limit"),
+    "max_reference_range": gettext_noop("Upper limit"),
+    "interpretation": gettext_noop("Interpretation"),
+    "loinc_code": gettext_noop("LOINC code"),
 }
 
 
 def confidence(score: object) -> str:
     """Return a score from 0 to 1 as text."""
     if isinstance(score, bool) or not isinstance(score, int | float):
-        return "not told"
-    return next((words for least, words in CONFIDENCE if score >= least), "doubtful")
+        return gettext("confidence not given")
+    return gettext(next((words for least, words in CONFIDENCE if score >= least), "doubtful"))
 
 
 def format_limit(number: float) -> str:
@@ -332,13 +343,13 @@ def compare_with_patient(job: ReportJob, person: Demographics | None) -> list[Pe
     printed_dob, stored_dob = job.dob or "", person.dob if person else None
     return [
         PersonFact(
-            "Name",
+            gettext_noop("Name"),
             " ".join(part for part in (first, last) if part),
             " ".join(part for part in (stored_first, stored_last) if part),
             IS_SAME[compare_name_parts(first, last, stored_first, stored_last)],
         ),
         PersonFact(
-            "Birth date",
+            gettext_noop("Birth date"),
             printed_dob,
             stored_dob,
             IS_SAME[compare_birth_dates(printed_dob, stored_dob)],

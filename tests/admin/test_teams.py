@@ -66,7 +66,8 @@ def test_team_can_be_named(client: Client, administrator: User, account: LabAcco
 def test_team_names_are_unique(client: Client, administrator: User, account: LabAccount) -> None:
     Team.objects.create(id=uid("team", 9), name="West clinic")
     answer = client.post(f"{LIST}{OTHER_TEAM}/", {"name": "west CLINIC"})
-    assert answer.status_code == 200 and "Another team is called so." in answer.content.decode()
+    assert answer.status_code == 200
+    assert "Another team already has this name." in answer.content.decode()
     assert client.post(f"{LIST}add/", {"id": str(OTHER_TEAM), "name": "New"}).status_code == 302
     assert Team.objects.count() == 2
     for key in (uid("team", 77), "nonsense"):
@@ -88,7 +89,7 @@ def test_team_name_confirms_removal_of_its_last_account(
         "reason": "made up",
     }
     page = client.post(address, {**form, "confirm": "west clinic"}).content.decode()
-    assert "To go on, type: " in page and "West Clinic" in page
+    assert "To confirm, type: " in page and "West Clinic" in page
     assert not CommandRecord.objects.exists(), "the longer name does not confirm the shorter one"
     answer = client.post(address, {**form, "confirm": "WEST, west  clinic"})
     assert answer.status_code == 302 and CommandRecord.objects.count() == 1

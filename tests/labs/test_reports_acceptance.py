@@ -55,7 +55,7 @@ def test_report_without_patient_cannot_be_accepted(client: Client, doctor: User)
 
 
 def test_acceptance_is_recorded_once(client: Client, report: Report, doctor: User) -> None:
-    assert "Accepted." in message_texts(accept(client, report))
+    assert "Report accepted." in message_texts(accept(client, report))
     report.refresh_from_db()
     assert (report.accepted_by, report.accepted_at is not None) == (doctor, True)
     assert "Accept for" not in detail_page(client, report)
@@ -67,7 +67,7 @@ def test_acceptance_is_recorded_once(client: Client, report: Report, doctor: Use
 
 def test_unseen_changes_are_not_accepted(client: Client, report: Report) -> None:
     answer = client.post(reverse("reports:accept", args=[report.pk]), {"seen": "00"})
-    assert "Nothing was changed" in message_texts(answer)
+    assert "Nothing was saved" in message_texts(answer)
     assert Report.objects.get().accepted_at is None
 
 
@@ -148,9 +148,9 @@ def test_report_in_review_cannot_be_accepted(client: Client, doctor: User) -> No
     attach_job(report, needs_human_review=True)
     assert report.state == "pending_review"
     shown = detail_page(client, report)
-    assert "once the service’s own check is done" in shown
+    assert "after the lab service finishes its own review" in shown
     assert "Accept for" not in shown
-    assert "Nothing was changed" in message_texts(accept(client, report))
+    assert "Nothing was saved" in message_texts(accept(client, report))
     assert Report.objects.get().accepted_at is None
 
 
@@ -159,8 +159,8 @@ def test_report_of_another_person_needs_confirmation(client: Client, doctor: Use
     attach_job(report, metadata={**ADA, "patient_first_name": "Bea", "dob": "1 Jan 1990"})
     shown = detail_page(client, report)
     assert shown.count("Differs") == 2
-    assert "The report names somebody else" in shown
-    assert "names somebody else" in message_texts(accept(client, report))
+    assert "The report names a different person" in shown
+    assert "names a different person" in message_texts(accept(client, report))
     assert Report.objects.get().accepted_at is None
     accept(client, report, same_person="yes")
     assert Report.objects.get().accepted_at is not None

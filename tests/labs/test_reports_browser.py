@@ -70,32 +70,32 @@ def test_report_goes_from_patient_page_to_acceptance(
     with browser() as page:
         sign_in(page, live_server.url)
         page.open(f"{live_server.url}/patients/{known_patient.pk}/")
-        page.wait_for_text("None yet.")
+        page.wait_for_text("No reports yet.")
         page.click_text("Upload a report")
         page.wait_for_text("Upload for Ada1 Testperson")
 
         page.type("#files", str(page_file))
-        page.wait_for_text("It is not a PDF, JPEG or PNG.")
+        page.wait_for_text("is not a PDF, JPEG or PNG file.")
         page.click("[data-do=remove]")
         page.click_text("Upload for Ada1 Testperson")
-        page.wait_for_text("Choose the report")
+        page.wait_for_text("Choose a file")
         assert Report.objects.count() == 0
 
         page.type("#files", f"{first}\n{second}")
         page.wait_for_text("p1.png")
         page.click("li:nth-child(2) [data-do=up]")
         page.click_text("Upload for Ada1 Testperson")
-        page.wait_for_text("waiting to be sent")
+        page.wait_for_text("Waiting to be sent")
         report = Report.objects.get()
         assert page.url.endswith(f"/reports/{report.pk}/")
         names = report.files.order_by("position").values_list("given_name", flat=True)
         assert list(names) == ["p1.png", "p2.png"], "files keep the order of the list"
 
         run_scheduled_work()
-        page.wait_for_text("The service is reading it")
+        page.wait_for_text("The lab service is reading the report")
         service_sandbox.control("reports", {"steps": 2})
         run_scheduled_work()
-        page.wait_for_text("What was read")
+        page.wait_for_text("Values read from the report")
         image_widths = (
             "return [...document.querySelectorAll('.pages img')].map(i => i.naturalWidth)"
         )
@@ -106,7 +106,7 @@ def test_report_goes_from_patient_page_to_acceptance(
         assert page.text("[data-checked]") == "1"
         page.click("#row-1 a.btn")
         page.type("#row-1 input[name=units]", "x")
-        page.click_text("Save as checked")
+        page.click_text("Save and mark as checked")
         page.wait_for_text("Corrected.")
         assert page.text("[data-checked]") == "2"
         assert report.checks.count() == 2
@@ -139,7 +139,7 @@ def test_refused_upload_keeps_the_chosen_files(
         page.type("#files", str(path))
         page.wait_for_text("scan.pdf")
         page.click_text("Upload for Ada1 Testperson")
-        page.wait_for_text("carries scripts, forms that send, or other files")
+        page.wait_for_text("contains scripts, forms that send data, or other files")
         assert "scan.pdf" in page.text(".chosen"), "the file is still chosen"
         assert page.run("return document.querySelector('[name=review]:checked').value") == "yes"
         assert page.run("return document.documentElement.scrollWidth") <= 390
@@ -174,7 +174,7 @@ def test_pdf_is_shown_in_a_sandbox_without_scripts(
         page.type("#files", str(path))
         page.wait_for_text("scan.pdf")
         page.click_text("Upload for Ada1 Testperson")
-        page.wait_for_text("waiting to be sent")
+        page.wait_for_text("Waiting to be sent")
         assert page.find_all("iframe[title]")
         address = f"{live_server.url}/reports/{Report.objects.get().pk}/files/0/"
         shown = page.run(

@@ -90,7 +90,7 @@ def test_hostile_file_is_refused_and_not_stored(description: str, report_folder:
         intake._store_files([file])
     (problem,) = refused.value.problems
     assert problem.startswith(f"“{name}” ")
-    assert problem != f"“{name}” {file_checks.PROBLEMS['unsafe']}", "each has a specific reason"
+    assert problem != file_checks.PROBLEMS["unsafe"] % {"name": name}, "each has a specific reason"
     assert stored_files(report_folder) == []
 
 

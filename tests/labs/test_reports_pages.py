@@ -35,7 +35,7 @@ def test_detail_shows_document_and_rows(client: Client, report: Report) -> None:
     assert f'<iframe src="/reports/{report.pk}/files/0/#' in shown
     for words in ("Glucose", "5.40", "mmol/L", "3.9 – 5.6", "2345-7", "very likely", "Critical"):
         assert words in shown
-    assert "Unit not known here · No code found" in shown, (
+    assert "Unrecognized unit · No code found" in shown, (
         "a warning that does not prevent acceptance"
     )
     assert "No mismatches" in shown
@@ -58,14 +58,14 @@ def test_page_may_frame_only_own_documents(client: Client, report: Report) -> No
 @pytest.mark.parametrize(
     ("state", "words", "buttons"),
     [
-        ("stored", "waiting to be sent", []),
-        ("sending", "Being sent", []),
-        ("upload_pending", "The service is reading it", []),
-        ("started", "The service is reading it", []),
-        ("pending_review", "Somebody at the service checks", []),
-        ("uncertain", "Nobody knows whether", ["Send it again", "Do not send it"]),
-        ("refused", "“Not this one.”", ["Send it again", "Do not send it"]),
-        ("given_up", "somebody decided so", ["Send it after all"]),
+        ("stored", "Waiting to be sent", []),
+        ("sending", "is being sent to the lab service", []),
+        ("upload_pending", "The lab service is reading the report", []),
+        ("started", "The lab service is reading the report", []),
+        ("pending_review", "staff are verifying the values", []),
+        ("uncertain", "We don’t know if", ["Send again", "Don’t send"]),
+        ("refused", "“Not this one.”", ["Send again", "Don’t send"]),
+        ("given_up", "decided not to send this report", ["Send now"]),
     ],
 )
 def test_detail_explains_every_state(
@@ -77,7 +77,7 @@ def test_detail_explains_every_state(
     )
     shown = detail_page(client, report)
     assert words in shown
-    for button in ("Send it again", "Do not send it", "Send it after all"):
+    for button in ("Send again", "Don’t send", "Send now"):
         assert (button in shown) is (button in buttons)
     is_waiting = state in ("stored", "sending", "upload_pending", "started")
     assert ('hx-trigger="every 3s"' in shown) is is_waiting
@@ -92,7 +92,7 @@ def test_detail_explains_every_state(
         ("too_many_pages", "too many pages"),
         ("processing_error", "failed while reading"),
         ("gremlins", "gremlins"),
-        (None, "did not say why"),
+        (None, "gave no reason"),
     ],
 )
 def test_detail_shows_reason_of_failed_job(
@@ -110,7 +110,7 @@ def test_uncertain_report_offers_decisions(client: Client, doctor: User) -> None
     Report.objects.update(state="uncertain", attempts=3)
     again = reverse("reports:again", args=[report.pk])
     answer = client.post(again, {"attempt": "2"})
-    assert "Nothing was changed" in message_texts(answer)
+    assert "Nothing was saved" in message_texts(answer)
     assert Report.objects.get().state == "uncertain"
     assert "sent again" in message_texts(client.post(again, {"attempt": "3"}))
     assert Report.objects.get().state == "stored"
@@ -172,7 +172,7 @@ def test_users_without_permission_see_nothing(client: Client, report: Report, ro
 def test_front_desk_sees_report_without_values(client: Client, report: Report) -> None:
     client.force_login(staff("front desk"))
     shown = re.sub(r'datetime="[^"]*"', "", detail_page(client, report))
-    assert "Your role does not show values" in shown
+    assert "Only clinicians can view the values" in shown
     for hidden in ("Glucose", "5.40", "<iframe", "Accept for"):
         assert hidden not in shown
     assert client.get(reverse("reports:file", args=[report.pk, 0])).status_code == 403
@@ -261,7 +261,7 @@ def test_tab_counts_what_waits_for_staff(client: Client, report: Report, doctor:
     tabs = client.get("/reports/", {"show": "all"}).context["tabs"]
     assert {tab.label: tab.count for tab in tabs} == {
         "To review": Count(1),
-        "Under way": None,
+        "In progress": None,
         "Accepted": None,
         "All": None,
     }

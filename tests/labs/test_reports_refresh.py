@@ -48,7 +48,7 @@ def test_correction_of_changed_row_is_kept_in_form(client: Client, report: Repor
     }  # fmt: skip
     client.post(row_address(report), {**given, "value": "1"}, headers=HTMX_HEADERS)
     answer: Any = client.post(row_address(report), {**given, **fields}, headers=HTMX_HEADERS)
-    assert "This row was changed meanwhile" in answer.content.decode()
+    assert "This row changed in the meantime" in answer.content.decode()
     page = Page(f"<main>{answer.content.decode()}</main>", "aria-label")
     values = page.values()
     assert {name: values[name][0] for name in fields} == fields
@@ -69,7 +69,7 @@ def test_upload_again_tick_is_kept_after_refusal(
     sent = form(file(), again="on", review="perhaps")
     answer = client.post(address(), sent, headers=headers)
     refused = answer.content.decode()
-    assert "already has this file" not in refused
+    assert "already uploaded for this patient" not in refused
     assert '<input type="hidden" name="again" value="on">' in refused
     first = client.post(address(), form(file()), headers=headers).content.decode()
     assert 'name="again" value="on">' in first and "checked><span>Upload it once" not in first

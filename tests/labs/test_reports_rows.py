@@ -66,7 +66,7 @@ def test_invalid_correction_keeps_typed_values(client: Client, report: Report) -
     for headers in ({}, HTMX_HEADERS):
         answer = client.post(row_address(report), {**sent, "loinc_code": "x"}, headers=headers)
         shown = answer.content.decode()
-        assert "The upper limit is below the lower one" in shown
+        assert "The upper limit is below the lower limit" in shown
         assert "A LOINC code looks like 2345-7" in shown
         assert 'value="77"' in shown
     for name, broken in (("min_reference_range", "many"), ("value", ""), ("test_name", "")):
@@ -136,7 +136,7 @@ def test_row_changed_by_a_colleague_is_a_conflict(client: Client, report: Report
     first = row_form(report)
     client.post(row_address(report), {**first, "value": "1"}, headers=HTMX_HEADERS)
     answer = client.post(row_address(report), {**first, "value": "2"}, headers=HTMX_HEADERS)
-    assert "This row was changed meanwhile" in answer.content.decode()
+    assert "This row changed in the meantime" in answer.content.decode()
     assert RowCheck.objects.get().corrections == {"value": "1"}
 
 
@@ -147,17 +147,17 @@ def test_check_ends_when_the_row_is_parsed_again(client: Client, report: Report)
     ])  # fmt: skip
     sync.store_jobs([(job_record(again), None)])
     shown = detail_page(client, report)
-    assert "The service read this row again" in shown
+    assert "The lab service read this row again" in shown
     assert "0</span> of 2 checked" in shown
     assert "5.5" in shown
 
 
 def test_row_form_is_served_with_and_without_htmx(client: Client, report: Report) -> None:
     fragment = client.get(row_address(report) + "?edit", headers=HTMX_HEADERS).content.decode()
-    assert "Save as checked" in fragment
+    assert "Save and mark as checked" in fragment
     assert "<html" not in fragment
     whole = client.get(row_address(report) + "?edit").content.decode()
-    assert whole.count("Save as checked") == 1
+    assert whole.count("Save and mark as checked") == 1
     assert "<html" in whole
     assert client.get(row_address(report, 7)).status_code == 404
 
@@ -171,9 +171,9 @@ def test_row_form_is_served_with_and_without_htmx(client: Client, report: Report
         (0.5, "possible"),
         (0.01, "doubtful"),
         (-3, "doubtful"),
-        (None, "not told"),
-        ("0.9", "not told"),
-        (True, "not told"),
+        (None, "confidence not given"),
+        ("0.9", "confidence not given"),
+        (True, "confidence not given"),
     ],
 )
 def test_confidence_is_shown_as_text(score: Any, words: str) -> None:

@@ -49,8 +49,8 @@ def test_upload_stores_report_with_its_file(
 ) -> None:
     page = client.get(address()).content.decode()
     assert "Ada1 Testperson" in page
-    assert "at most 10 MB" in page
-    assert "Human review: a person at the service compares" in page
+    assert "up to 10 MB" in page
+    assert "Human review: a person at the lab service compares" in page
     answer = client.post(address(), form(file(pdf(3), "My scan.pdf"), review="yes"))
     report = Report.objects.get()
     assert answer["Location"] == reverse("reports:detail", args=[report.pk])
@@ -99,11 +99,11 @@ def test_pictures_keep_their_order(client: Client, front_desk_user: User) -> Non
 @pytest.mark.parametrize(
     ("files", "status", "expected_text"),
     [
-        ([], 400, "Choose the report"),
-        ([(pdf(), "a.pdf"), (png(), "b.png")], 400, "A PDF is sent by itself"),
+        ([], 400, "Choose a file"),
+        ([(pdf(), "a.pdf"), (png(), "b.png")], 400, "Upload a PDF on its own"),
         ([(png(), "a.png"), (png(), "b.png")], 400, "twice"),
-        ([(png(shade=n), f"{n}.png") for n in range(9)], 400, "At most 8 pictures"),
-        ([(png(), "a.png"), (HTML, "b.png")], 400, "“b.png” is a web page, not a PDF, JPEG or PNG"),
+        ([(png(shade=n), f"{n}.png") for n in range(9)], 400, "can have up to 8 pictures"),
+        ([(png(), "a.png"), (HTML, "b.png")], 400, "“b.png” is a web page, whatever its name says"),
         ([(HTML, "<img src=x onerror=1>.pdf")], 400, "“&lt;img src=x"),
     ],
 )
@@ -237,7 +237,7 @@ def test_reused_form_with_other_files_is_rejected(
     answer = client.post(url, second())
     assert answer.status_code == 409
     page = answer.content.decode()
-    assert "This form was already used" in page
+    assert "this form was already used" in page
     assert 'value="yes" checked' in page, "the choices are kept"
     new_form_id = str(answer.context["form"]["form_id"].value())
     assert new_form_id != first["form_id"]
@@ -310,7 +310,7 @@ def test_same_file_again_needs_confirmation(
     answer = client.post(address(), form(file()))
     assert answer.status_code == 409
     page = answer.content.decode()
-    assert "This patient already has this file" in page
+    assert "already uploaded for this patient" in page
     assert 'name="again"' in page
     assert len(files_in(report_folder)) == 1
     assert client.post(address(), form(file(), again="on")).status_code == 302
@@ -325,7 +325,7 @@ def test_daily_upload_limit(client: Client, front_desk_user: User, settings: Set
     stored_report(front_desk_user)
     settings.REPORT_MAX_BYTES = 10
     answer = client.post(address(), form(file(b"%PDF-", "a.pdf")))
-    assert "very much today" in answer.content.decode()
+    assert "daily upload limit" in answer.content.decode()
 
 
 def test_disk_error_is_reported(
@@ -336,7 +336,7 @@ def test_disk_error_is_reported(
     settings.REPORT_FOLDER = blocked
     answer = client.post(address(), form(file()))
     assert answer.status_code == 507
-    assert "could not be kept" in answer.content.decode()
+    assert "could not be saved" in answer.content.decode()
     assert Report.objects.count() == 0
 
 
@@ -392,6 +392,9 @@ def test_patient_is_chosen_before_upload(client: Client, front_desk_user: User) 
     page = client.get(reverse("reports:choose"), {"q": "ada1"}).content.decode()
     assert address() in page
     assert AuditEntry.objects.get().action == "search"
-    assert "Nobody matches" in client.get(reverse("reports:choose"), {"q": "zz"}).content.decode()
+    assert (
+        "No matching patients"
+        in client.get(reverse("reports:choose"), {"q": "zz"}).content.decode()
+    )
     assert client.get(reverse("reports:choose"), {"q": "a\x00"}).status_code == 400
     assert Patient.objects.count() == 1

@@ -115,7 +115,7 @@ def test_past_moment_shows_last_event_before_moment(client: Client) -> None:
     assert past_and_current(found)["Steps"] == ("2", "4")
     assert not found.is_current and found.next_at == last.applied_at
     changed = {row.label for row in found.changed}
-    assert changed == {"Status", "Steps", "Changed at the service"}
+    assert changed == {"Status", "Steps", "Changed at the lab service"}
 
 
 def test_moment_after_last_event_equals_current_state(client: Client) -> None:
@@ -197,7 +197,7 @@ def test_past_result_is_shown_beside_current_one(client: Client) -> None:
     create_version(2, 4, "140")
     found = past_record(get_page(client, hours_later(3.5)), "Result")
     assert past_and_current(found)["Glucose"] == ("90 mg/dL", "140 mg/dL")
-    assert past_and_current(found)["Corrections announced"] == ("0", "1")
+    assert past_and_current(found)["Announced corrections"] == ("0", "1")
     assert found.version.number == 1
     assert past_record(get_page(client, hours_later(2.5)), "Result").version is None
 
@@ -251,7 +251,7 @@ def test_past_warning_is_shown_beside_current_one(client: Client) -> None:
         data = {"order_id": KEY, "interpretation": word, "status": "partial"}
         received = NOW + timedelta(hours=n)
         event(n, "labtest.result.critical", data=data, received_at=received)
-    found = past_record(get_page(client, hours_later(1.5)), "Warning of the lab")
+    found = past_record(get_page(client, hours_later(1.5)), "Critical result alert from the lab")
     assert past_and_current(found)["Interpretation"] == ("abnormal", "critical")
 
 

@@ -78,7 +78,7 @@ def test_event_is_source_of_status(client: Client) -> None:
         minutes_ago=-1, duration=2
     )  # A run at the same moment does not change that the event is the source.
     answer = get_page(client)
-    assert sources(answer) == {"Status of the order": "event"}
+    assert sources(answer) == {"Order status": "event"}
     page = answer.content.decode()
     for words in ("told us by webhook", f"/system/events/{row.pk}/", "its signature valid"):
         assert words in page, words
@@ -91,7 +91,7 @@ def test_sync_run_is_source_of_status(client: Client, full: bool, words: str) ->
     found = create_run(1, duration=2, full=full)
     create_run(-1, duration=2)
     answer = get_page(client)
-    assert sources(answer) == {"Status of the order": "run"}
+    assert sources(answer) == {"Order status": "run"}
     assert answer.context["sourced_values"][0].source.run == found
     assert words in answer.content.decode()
 
@@ -99,7 +99,7 @@ def test_sync_run_is_source_of_status(client: Client, full: bool, words: str) ->
 def test_unfinished_sync_run_is_source_of_status(client: Client) -> None:
     create_order(as_of=NOW)
     create_run(1, state="running", finished_at=None)
-    assert sources(get_page(client)) == {"Status of the order": "run"}
+    assert sources(get_page(client)) == {"Order status": "run"}
 
 
 def test_lookup_is_source_of_status(client: Client) -> None:
@@ -107,14 +107,14 @@ def test_lookup_is_source_of_status(client: Client) -> None:
     create_run(1, duration=2)
     Lookup.objects.create(kind="orders", key=KEY, looked_at=NOW + timedelta(seconds=1))
     answer = get_page(client)
-    assert sources(answer) == {"Status of the order": "look-up"}
+    assert sources(answer) == {"Order status": "look-up"}
     assert "asked the service for this record directly" in answer.content.decode()
 
 
 def test_unrecorded_source_is_reported(client: Client) -> None:
     create_order(as_of=NOW)
     answer = get_page(client)
-    assert sources(answer) == {"Status of the order": "read"}
+    assert sources(answer) == {"Order status": "read"}
     page = answer.content.decode()
     assert "the run itself is no longer on record" in page
     assert "no event about this order" in page
@@ -143,7 +143,7 @@ def test_result_and_visit_have_their_own_sources(client: Client) -> None:
     Lookup.objects.create(kind="results", key=KEY, looked_at=NOW + timedelta(days=1))
     answer = get_page(client)
     assert sources(answer) == {
-        "Status of the order": "read",
+        "Order status": "read",
         "Result": "look-up",
         "Visit": "read",
     }
@@ -165,7 +165,7 @@ def test_critical_result_links_to_warning_event(
         message_id=row.message_id,
     )
     answer = get_page(client, role)
-    assert (sources(answer).get("Warning of the lab") == "event") is is_visible
+    assert (sources(answer).get("Critical result alert from the lab") == "event") is is_visible
 
 
 def test_each_step_links_to_first_event_with_it(client: Client) -> None:
@@ -191,7 +191,7 @@ def test_page_hides_names_and_requires_permission(client: Client) -> None:
     page = get_page(client, "viewer").content.decode()
     assert "Canary" not in page
     assert f"/system/events/{row.pk}/" not in page
-    assert "Order changed" in page
+    assert "Order updated" in page
     client.force_login(staff("auditor"))
     assert client.get(f"/orders/{KEY}/why/").status_code == 403
 

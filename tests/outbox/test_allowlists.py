@@ -120,7 +120,7 @@ def test_save_without_reason_keeps_the_chosen_teams(
 def test_team_can_be_added_by_its_id(harness: OutboxHarness, account: LabAccount) -> None:
     client = harness.client("lab admin")
     refused = save_teams(client, account, allowed_team_ids(account), another="the third clinic")
-    assert refused.status_code == 422 and "This is no team id" in refused.content.decode()
+    assert refused.status_code == 422 and "This is not a team ID" in refused.content.decode()
     unknown_team = UUID("7ea00000-0000-4000-8000-0000000000aa")
     looked_at = " ".join(str(team) for team in sorted(allowed_team_ids(account) | {unknown_team}))
     response = save_teams(
@@ -152,7 +152,7 @@ def test_removing_the_last_account_needs_confirmation(
     response = save_teams(client, account, wanted_teams)
     assert response.status_code == 422 and CommandRecord.objects.count() == 0
     page = response.content.decode()
-    assert "No active account at this lab is left" in page and "type: our team" in page
+    assert "No active account left at this lab" in page and "type: our team" in page
     teams_before = sandbox_teams(harness, account)
     try:
         assert save_teams(client, account, wanted_teams, confirm="Our team").status_code == 302
@@ -197,7 +197,7 @@ def test_effects_are_updated_while_choosing(
     under_way = Order.objects.filter(lab_slug=account.lab).exclude(
         bucket__in=("result-in", "closed")
     )
-    assert f"{under_way.count()} of our orders are under way at this lab" in page
+    assert f"We have {under_way.count()} open orders at this lab" in page
     assert CommandRecord.objects.count() == 0
 
 
@@ -214,7 +214,7 @@ def test_allowlist_changed_meanwhile_is_not_overwritten(
     harness.deliver()
     command = harness.newest_command()
     assert command.state == State.REFUSED and command.attempts == 0
-    assert "Somebody else changed the list meanwhile" in command.refusal
+    assert "Someone else changed the allowed teams" in command.refusal
     assert sandbox_teams(harness, account) == other_teams == allowed_team_ids(account)
     reopened = client.get(f"{command.form_url}?again={command.pk}")
     sides = {side.team: (side.saw, side.there, side.wanted) for side in reopened.context["sides"]}
@@ -249,7 +249,7 @@ def test_outdated_page_is_refused_at_once(harness: OutboxHarness, account: LabAc
     )
     assert response.status_code == 422 and CommandRecord.objects.count() == 0
     page = response.content.decode()
-    assert "Somebody else changed the list" in page and "There now" in page
+    assert "Someone else changed the allowed teams" in page and "Current teams" in page
 
 
 def test_second_change_of_an_account_is_refused(
@@ -287,7 +287,7 @@ def test_refused_management_key_is_named_in_the_refusal(
     service_client.service.cache_clear()
     harness.deliver()
     command = harness.newest_command()
-    assert command.state == State.REFUSED and "refuses our key" in command.refusal
+    assert command.state == State.REFUSED and "rejected our management key" in command.refusal
 
 
 def test_allowlist_is_read_only_without_permission(
@@ -355,7 +355,7 @@ def test_foreign_allowlist_after_lost_answer_is_undecided(
     set_sandbox_teams(harness, account, other_teams)
     harness.pass_time()
     command = harness.newest_command()
-    assert command.state == State.UNDECIDED and "There now" in command.found[0]["words"]
+    assert command.state == State.UNDECIDED and "Current teams" in command.found[0]["words"]
     assert sandbox_teams(harness, account) == other_teams == allowed_team_ids(account)
 
 

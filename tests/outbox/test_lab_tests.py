@@ -57,7 +57,7 @@ def test_new_lab_test_waits_for_approval(harness: OutboxHarness, lab: Lab) -> No
     harness.run_lookups()
     assert lab_test.test_markers.count() == 2
     page = client.get(command.done_url).content.decode()
-    assert "have to approve it" in page
+    assert "must approve this test" in page
 
 
 def test_used_name_is_refused(harness: OutboxHarness, lab: Lab) -> None:
@@ -65,7 +65,7 @@ def test_used_name_is_refused(harness: OutboxHarness, lab: Lab) -> None:
     response = submit_lab_test(harness, harness.client("lab admin"), lab, used_name.upper())
     assert response.status_code == 422 and CommandRecord.objects.count() == 0
     page = response.content.decode()
-    assert "of this name already" in page and "made up for a test" in page
+    assert "with this name already" in page and "made up for a test" in page
 
 
 def test_marker_search_enqueues_no_command(harness: OutboxHarness, lab: Lab) -> None:
@@ -187,7 +187,9 @@ def test_rename_is_refused_when_name_changed_meanwhile(
         )
     harness.deliver()
     command = harness.newest_command()
-    assert command.state == State.REFUSED and "Somebody else named it" in command.refusal
+    assert (
+        command.state == State.REFUSED and "Someone else renamed this lab test" in command.refusal
+    )
 
 
 def test_lab_test_changes_are_saved_under_every_fault(

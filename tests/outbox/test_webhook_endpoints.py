@@ -161,7 +161,7 @@ def test_second_endpoint_for_the_same_address_is_refused(
     create_endpoint(harness, administrator)
     row = create_endpoint(harness, administrator)
     assert row.state == "refused"
-    assert "delivers to this address already" in row.refusal
+    assert "already delivers to this address" in row.refusal
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,9 @@ def page(place: Place) -> Iterator[Browser]:
 def test_staff_filter_preview_and_replay_an_event(page: Browser, place: Place) -> None:
     log_in(page, place.url, "lab-admin")
     page.click_text("System")
-    page.wait_for_text("Events of the service")
+    page.wait_for_text("Lab service events")
     page.click_text("Events")
-    page.wait_for_text("Order changed")
+    page.wait_for_text("Order updated")
     page.wait_for_text("Applied")
 
     # A filter swaps the table; the address can be sent to a colleague.
@@ -107,14 +107,14 @@ def test_staff_filter_preview_and_replay_an_event(page: Browser, place: Place) -
     page.wait_for_text("1 match")
     assert "show=failed" in page.url
 
-    page.click_text("Order changed")
+    page.click_text("Order updated")
     page.wait_for_text("$.data.created_at")
     page.wait_for_text("canary-moment")
-    page.click_text("Replay (preview)…")
+    page.click_text("Preview replay…")
     page.wait_for_text("Would fail again")
     assert place.back_office.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'") == 1
     page.click_text("Replay this event")
-    page.wait_for_text("The event is applied again within seconds.")
+    page.wait_for_text("The event will be replayed within seconds.")
     assert place.back_office.query(
         "SELECT reason, object_type FROM audit_auditentry WHERE action = 'change'"
     ) == [("replay", "event")]
@@ -124,8 +124,8 @@ def test_staff_filter_preview_and_replay_an_event(page: Browser, place: Place) -
 def test_page_masks_values_without_permission(page: Browser, place: Place) -> None:
     log_in(page, place.url, "lab-coordinator")
     page.open(f"{place.url}/system/events/?show=failed")
-    page.click_text("Order changed")
-    page.wait_for_text("Your role shows the structure, not the values.")
+    page.click_text("Order updated")
+    page.wait_for_text("Your role can see the structure, not the values.")
     shown = page.run("return document.documentElement.outerHTML")
     assert "created_at" in shown
     assert "canary-moment" not in shown
@@ -147,8 +147,8 @@ def test_event_log_works_by_keyboard_and_on_phone(page: Browser, place: Place) -
     page.open(f"{place.url}/system/events/")
     page.type("body", "j")
     assert page.run("return document.activeElement.textContent.trim()") in (
-        "Order changed",
-        "Appointment changed",
+        "Order updated",
+        "Appointment updated",
     )
     page.resize(320, 700)
     for address in ("", "?show=failed", "replay/"):

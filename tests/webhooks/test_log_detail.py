@@ -43,14 +43,14 @@ def test_it_works(client: Client) -> None:
     row = event(2, data=DATA, deliveries=3, key_id="k1")
     page = get(client, row)
     for words in (
-        "Order changed",
-        "Our copy was updated.",
-        "comes from this event",
-        "Compared with the event before it",
+        "Order updated",
+        "The mirror was brought up to what it says.",
+        "shows data from this event",
+        "Compared with the previous event",
         "Canary-before",
         "Canary-sample",
         "4 entries",
-        "8 min after it happened",
+        "8 min after the change",
         "2.0 s after receipt",
         "labtest.order.updated",
         "Ada1 Testperson",
@@ -66,7 +66,7 @@ def test_user_without_record_permission_sees_structure(client: Client) -> None:
     event(1, data={**DATA, "sample_id": "Canary-before"})
     page = get(client, event(2, data=DATA))
     assert "Canary" not in page
-    for words in ("sample_id", "•••", "and 3 more", "Your role shows the structure", "lab admin"):
+    for words in ("sample_id", "•••", "and 3 more", "Your role can see the structure", "lab admin"):
         assert words in page, words
 
 
@@ -157,14 +157,14 @@ def test_pages_show_events_with_invalid_values(
 def test_detail_page_says_that_body_was_deleted(client: Client) -> None:
     client.force_login(staff("lab admin"))
     page = get(client, event(1, body=None))
-    assert "The body has been forgotten" in page
+    assert "The content has been deleted" in page
     assert "Replay" not in page
 
 
 def test_long_body_is_truncated(client: Client) -> None:
     client.force_login(staff("lab admin"))
     page = get(client, event(1, data={"id": "x", "text": "y" * 150_000}))
-    assert "Cut here" in page
+    assert "Truncated here" in page
     assert len(page) < 130_000
 
 
@@ -176,10 +176,10 @@ def test_markup_in_body_is_escaped(client: Client) -> None:
 def test_failed_event_shows_its_reason(client: Client) -> None:
     client.force_login(staff("lab admin"))
     page = get(client, failed(1, body_conflict=True))
-    assert "after 2 attempts" in page
-    assert "It waits here until somebody has it applied again." in page
-    assert "with another body" in page
-    assert "names another team" in get(client, event(2, state="quarantined"))
+    assert "2 attempts so far" in page
+    assert "The event stays here until someone replays it." in page
+    assert "with different content" in page
+    assert "is for another team" in get(client, event(2, state="quarantined"))
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def test_it_works(client: Client, admin: User) -> None:
     failed(2, event_type="labtest.appointment.updated")
     page = client.get(ADDRESS).content.decode()
     for words in (
-        "Order changed",
-        "Appointment changed",
+        "Order updated",
+        "Appointment updated",
         "Ada1 Testperson",
         "Applied",
         "Expected `int`, got `str`",
@@ -59,7 +59,7 @@ def test_it_works(client: Client, admin: User) -> None:
         "5 min",
         "2.0 s",
         "2 matches",
-        "Nothing is waiting",
+        "No events waiting",
         f"/patients/{uid('patient', 1)}/",
         f"/orders/{uid('order', 1)}/",
     ):
@@ -70,8 +70,8 @@ def test_it_works(client: Client, admin: User) -> None:
 def test_empty_inbox_and_empty_result_differ(client: Client, admin: User) -> None:
     assert b"No events yet" in client.get(ADDRESS).content
     event(1)
-    assert b"No event matches" in client.get(ADDRESS, {"type": "provider"}).content
-    assert b"No event matches" in client.get(ADDRESS, {"show": "failed"}).content
+    assert b"No matching events" in client.get(ADDRESS, {"type": "provider"}).content
+    assert b"No matching events" in client.get(ADDRESS, {"show": "failed"}).content
 
 
 @pytest.fixture
@@ -162,10 +162,10 @@ def test_type_filter_offers_groups_and_received_types(client: Client, many: None
         ("daily.data.heart_rate_alert.created", "Heart rate alert, new"),
         ("daily.data.heartrate.created", "Heartrate, new"),
         ("labtest.appointment", "Appointments (all)"),
-        ("labtest.appointment.updated", "Appointment changed"),
+        ("labtest.appointment.updated", "Appointment updated"),
         ("labtest.order", "Orders (all)"),
-        ("labtest.order.created", "Order new"),
-        ("labtest.order.updated", "Order changed"),
+        ("labtest.order.created", "Order created"),
+        ("labtest.order.updated", "Order updated"),
     ]
 
 
@@ -194,7 +194,7 @@ def test_download_has_no_payload(client: Client, many: None) -> None:
 def test_oldest_waiting_event_is_shown(client: Client, admin: User) -> None:
     event(1, state="pending", received_at=timezone.now() - timedelta(hours=3))
     event(2, state="pending", received_at=timezone.now())
-    assert b"Waiting longest: received 3 hours ago" in client.get(ADDRESS).content
+    assert b"Oldest waiting event: received 3 hours ago" in client.get(ADDRESS).content
 
 
 def test_retry_waits_since_its_receipt(client: Client, admin: User) -> None:
@@ -205,7 +205,7 @@ def test_retry_waits_since_its_receipt(client: Client, admin: User) -> None:
     event(2, state="retry", received_at=now - timedelta(hours=3), due_at=now)
     event(3, state="pending", received_at=now - timedelta(minutes=1))
     assert event_log.oldest_waiting() == now - timedelta(hours=12)
-    assert b"Waiting longest: received 12 hours ago" in client.get(ADDRESS).content
+    assert b"Oldest waiting event: received 12 hours ago" in client.get(ADDRESS).content
     assert b"Received 12 hours ago" in client.get("/system/").content
 
 
@@ -348,16 +348,16 @@ def test_navigation_counts_failed_events(client: Client, admin: User) -> None:
 @pytest.mark.parametrize(
     ("event_type", "words"),
     [
-        ("labtest.order.created", "Order new"),
+        ("labtest.order.created", "Order created"),
         ("labtest.result.critical", "Critical result"),
-        ("provider.connection.error", "Connection broken"),
+        ("provider.connection.error", "Connection error"),
         ("daily.data.sleep_cycle.created", "Sleep cycle, new"),
         ("historical.data.heartrate.created", "Heartrate, history read"),
-        ("lab_report.parsing_job.updated", "Uploaded report changed"),
-        ("message.attempt.exhausted", "Delivery given up"),
+        ("lab_report.parsing_job.updated", "Uploaded report updated"),
+        ("message.attempt.exhausted", "Failed delivery"),
         ("something.else", "something.else"),
         ("labtest.order.split.created", "labtest.order.split.created"),
-        ("", "Without a type"),
+        ("", "No type"),
     ],
 )
 def test_event_types_have_labels(event_type: str, words: str) -> None:

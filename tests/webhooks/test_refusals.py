@@ -39,7 +39,7 @@ def test_stale_refusals_show_clock_skew(
     assert client.get("/health/inbox").json() == {"status": "attention", "inbox": ["clock"]}
     html = render_to_string("webhooks/_silence.html", {"health": found})
     assert f"min {words}" in " ".join(html.split())
-    assert "refused for it within the hour" in html
+    assert "refused because of this in the last hour" in html
     Refusal.objects.update(last_at=now - timedelta(minutes=61))
     assert not silence.read(now).clocks_differ
 

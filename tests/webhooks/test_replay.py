@@ -88,7 +88,7 @@ def test_preview_of_failing_event_shows_reason(order_payload: dict[str, Any]) ->
     assert found.failed
     assert "yesterday" not in found.reason
     assert replay.preview(failed(2, body=b"{")).failed
-    assert replay.preview(failed(3, body=None)).reason == "its body has been forgotten"
+    assert replay.preview(failed(3, body=None)).reason == "The content has been deleted."
 
 
 def test_preview_of_unknown_type_is_set_aside(order_payload: dict[str, Any]) -> None:
@@ -110,7 +110,7 @@ def test_replay_is_applied_and_never_beats_newer_data(
     apply_events.drain()
     client.force_login(staff("lab admin"))
     answer = client.post(f"/system/events/{old.pk}/replay/", follow=True)
-    assert "applied again within seconds" in answer.content.decode()
+    assert "will be replayed within seconds" in answer.content.decode()
     again = Event.objects.get(pk=old.pk)
     assert (again.state, again.attempts, again.reason) == ("pending", 0, "")
     Event.objects.filter(pk=old.pk).update(due_at=NOW)  # Time stands still in this transaction.
@@ -124,7 +124,7 @@ def test_replay_page_of_one_event(order_payload: dict[str, Any], client: Client)
     client.force_login(staff("lab admin"))
     row = failed(1, data=newer(order_payload, sample_id="NEW-SAMPLE"))
     page = client.get(f"/system/events/{row.pk}/replay/").content.decode()
-    for words in ("What it would change now", "NEW-SAMPLE", "sample_id", "Replay this event"):
+    for words in ("Preview of the replay", "NEW-SAMPLE", "sample_id", "Replay this event"):
         assert words in page, words
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.object_type) == ("view", "event payload")
@@ -145,7 +145,7 @@ def test_event_with_deleted_body_cannot_be_replayed(client: Client) -> None:
     client.force_login(staff("lab admin"))
     row = failed(1, body=None)
     answer = client.post(f"/system/events/{row.pk}/replay/", follow=True)
-    assert "cannot be applied again" in answer.content.decode()
+    assert "cannot be replayed" in answer.content.decode()
     assert Event.objects.get(pk=row.pk).state == "dead"
 
 
@@ -244,7 +244,7 @@ def test_many_events_are_replayed_in_several_requests(client: Client, settings: 
     answer = client.post("/system/events/replay/", form)
     page = client.get(answer["Location"])
     words = page.content.decode()
-    assert "5,000 events are applied again within seconds. More are left" in words
+    assert "5,000 events will be replayed within seconds. More events are left" in words
     assert pending() == {"msg_1", *(f"copy_{n}" for n in range(1, 5_000))}
     assert str(page.context["count"]) == "500+"
     # One of the first turn fails again: it is none of the next turn's.

@@ -43,7 +43,7 @@ def test_old_bodies_of_closed_events_are_deleted(now: datetime, client: Client) 
     assert list(after) == before
     client.force_login(staff("lab admin"))
     first = Event.objects.order_by("pk")[0]
-    assert b"The body has been forgotten" in client.get(f"/system/events/{first.pk}/").content
+    assert b"The content has been deleted" in client.get(f"/system/events/{first.pk}/").content
     assert retention.delete_old_bodies() == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
 
@@ -10,6 +11,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.access import may, requires
@@ -24,6 +26,12 @@ from webhooks.views.events import event_or_404
 PREVIEWED_EVENTS: Final = 10
 """Events that are previewed before staff confirm."""
 STATES: Final = ReplayFilters.STATES
+REASON_WORDS: Final[Mapping[str, str]] = {
+    Event.State.DEAD: "failed",
+    Event.State.SKIPPED: "skipped",
+    Event.State.QUARANTINED: "quarantined",
+}
+"""States in the reason of an audit entry, which is not translated."""
 
 
 @requires("events.view", "events.replay")
@@ -35,9 +43,12 @@ def replay_one(request: HttpRequest, event_id: int) -> HttpResponse:
         _record_audit(request, [event.pk], 1, "replay")
         count = replay.replay(Event.objects.filter(pk=event.pk))
         if count:
-            messages.success(request, "The event is applied again within seconds.")
+            messages.success(request, gettext("The event will be replayed within seconds."))
         else:
-            messages.error(request, "Its body has been forgotten: it cannot be applied again.")
+            messages.error(
+                request,
+                gettext("The event cannot be replayed because its content has been deleted."),
+            )
         return redirect("events:detail", event.pk)
     values = may(request.user, "records.view")
     record_view(request, "event payload" if values else "event", [event.pk], [event.user_id])
@@ -79,7 +90,7 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
         record_view(request, "event payload", (trial.event.pk for trial in trials), patients)
     context = {
         "form": form,
-        "state": STATES[form.chosen_state()] if valid else "",
+        "state": form.chosen_state() if valid else "",
         "count": capped_count(chosen),
         "through": choice.get("through") or through,
         "shown_at": (choice.get("shown_at") or shown_at).isoformat(),
@@ -106,20 +117,29 @@ def _replay_chosen(
         for chip in _active_filters(form)
         if chip["name"] != "state"
     ]
-    of = f"{STATES[form.chosen_state()]} events {', '.join(limits)}"
+    of = f"{REASON_WORDS[form.chosen_state()]} events {', '.join(limits)}"
     done, more = replay.replay_in_steps(
         chosen,
         lambda count: _record_audit(request, [], count, f"replay of {of}"),
         settings.EVENT_REPLAY_SECONDS,
     )
-    message = f"{done:,} {'event is' if done == 1 else 'events are'} applied again within seconds."
     if more:
-        messages.warning(request, f"{message} More are left: replay again to go on.")
+        message = ngettext(
+            "%(count)s event will be replayed within seconds. More events are left: replay again.",
+            "%(count)s events will be replayed within seconds. More events are left: replay again.",
+            done,
+        )
+        messages.warning(request, message % {"count": f"{done:,}"})
         return redirect(f"{reverse('events:replay')}?{_same_query(form)}")
     if done:
-        messages.success(request, message)
+        message = ngettext(
+            "%(count)s event will be replayed within seconds.",
+            "%(count)s events will be replayed within seconds.",
+            done,
+        )
+        messages.success(request, message % {"count": f"{done:,}"})
     else:
-        messages.info(request, "None was left to be applied again.")
+        messages.info(request, gettext("No events were left to replay."))
     return redirect("events:list")
 
 
@@ -147,4 +167,4 @@ def _active_filters(form: ReplayFilters) -> list[dict[str, str]]:
 
 
 def _value_label(name: str, value: str) -> str:
-    return STATES[value] if name == "state" else value
+    return gettext(STATES[value]) if name == "state" else value

@@ -15,6 +15,7 @@ from django.core.exceptions import BadRequest
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import may, requires, staff_user
@@ -162,7 +163,9 @@ def again(request: HttpRequest, report_id: UUID) -> HttpResponse:
     report = _report(report_id)
     _record_change(request, report)
     is_done = delivery.resend(report.pk, _attempt(request))
-    return _redirect_back(request, report, "It is being sent again." if is_done else "")
+    return _redirect_back(
+        request, report, gettext("The report is being sent again.") if is_done else ""
+    )
 
 
 @requires("reports.upload")
@@ -172,11 +175,11 @@ def arrived(request: HttpRequest, report_id: UUID) -> HttpResponse:
     report = _report(report_id)
     job_id = _uuid(request.POST.get("job", ""))
     if job_id is None:
-        raise BadRequest("Which job it is was not said.")
+        raise BadRequest(gettext("No job was chosen."))
     _record_change(request, report)
     is_done = delivery.link_to_job(report.pk, _attempt(request), job_id)
     return _redirect_back(
-        request, report, "This job is now the one of this report." if is_done else ""
+        request, report, gettext("The report is now linked to this job.") if is_done else ""
     )
 
 
@@ -187,7 +190,9 @@ def give_up(request: HttpRequest, report_id: UUID) -> HttpResponse:
     report = _report(report_id)
     _record_change(request, report)
     is_done = delivery.give_up(report.pk, _attempt(request))
-    return _redirect_back(request, report, "It will not be sent." if is_done else "")
+    return _redirect_back(
+        request, report, gettext("The report will not be sent.") if is_done else ""
+    )
 
 
 @requires("reports.view", "results.view", "reports.accept")
@@ -211,7 +216,7 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
     if not form.is_valid():
         if isinstance(form, RowForm):
             return _row(request, report, reviewed, form, status=422)
-        raise BadRequest("Which reading of the row this is about was not said.")
+        raise BadRequest(gettext("The request does not name the version of the row."))
     _record_change(request, report)
     try:
         outcome = review.check_row(
@@ -245,12 +250,15 @@ def _changed_row(
     reviewed = review.reviewed_row(report, position)
     if reviewed is None:
         raise Http404
-    words = "This row was changed meanwhile: look at it again."
     if not isinstance(form, RowForm):
+        words = gettext("This row changed in the meantime. Check it again.")
         return _row(request, report, reviewed, None, status=409, overtaken=words)
+    words = gettext(
+        "This row changed in the meantime. Compare your entries below with the row, and save them "
+        "if they are still right."
+    )
     typed = request.POST.copy()
     typed["reading"], typed["latest"] = reviewed.reading, str(reviewed.latest)
-    words += " What you typed is below: compare it with the row, and save it if it is still right."
     again = RowForm(typed, auto_id=f"row-{position}-%s")
     return _row(request, report, reviewed, again, status=409, overtaken=words)
 
@@ -301,8 +309,10 @@ def accept(request: HttpRequest, report_id: UUID) -> HttpResponse:
     if review.has_contradiction(facts) and request.POST.get("same_person") != "yes":
         messages.error(
             request,
-            "The report names somebody else. Accept it only after you made sure that it is this "
-            "patient’s, and check the box that says so.",
+            gettext(
+                "The report names a different person. To accept it for this patient, verify that "
+                "it is theirs and check the box."
+            ),
         )
         return redirect(f"{_report_url(report)}#accept")
     _record_change(request, report)
@@ -310,7 +320,7 @@ def accept(request: HttpRequest, report_id: UUID) -> HttpResponse:
         acceptance.accept(report.pk, staff_user(request), seen_hash=request.POST.get("seen", ""))
     except acceptance.ReportChanged:
         return _redirect_back(request, report, "")
-    messages.success(request, "Accepted.")
+    messages.success(request, gettext("Report accepted."))
     return redirect(_report_url(report))
 
 
@@ -325,8 +335,10 @@ def _redirect_back(request: HttpRequest, report: Report, message: str) -> HttpRe
     else:
         messages.warning(
             request,
-            "Nothing was changed: the report had moved on since you opened the page. This is how "
-            "it stands now.",
+            gettext(
+                "Nothing was saved, because the report changed after you opened the page. This is "
+                "the current report."
+            ),
         )
     return redirect(_report_url(report))
 
@@ -343,7 +355,7 @@ def _report_url(report: Report) -> str:
 def _attempt(request: HttpRequest) -> int:
     attempt = request.POST.get("attempt", "")
     if not (attempt.isascii() and attempt.isdigit() and len(attempt) < 10):
-        raise BadRequest("Which attempt this is about was not said.")
+        raise BadRequest(gettext("The request does not name the attempt."))
     return int(attempt)
 
 
@@ -351,7 +363,7 @@ def _uuid(text: str) -> UUID | None:
     try:
         return UUID(text) if text else None
     except ValueError as error:
-        raise BadRequest("This is no id.") from error
+        raise BadRequest(gettext("This is not a valid ID.")) from error
 
 
 def _report(report_id: UUID) -> Report:

@@ -10,6 +10,7 @@ from django.core.exceptions import TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
@@ -76,7 +77,9 @@ def upload(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     try:
         return _checked(request, patient_id)
     except TooManyFilesSent:
-        too_many = UploadRejected(f"At most {intake.MAX_FILES} pictures make one report.")
+        too_many = UploadRejected(
+            gettext("A report can have up to %(limit)s pictures.") % {"limit": intake.MAX_FILES}
+        )
         return _rejected(request, patient_id, UploadForm(), too_many)
 
 
