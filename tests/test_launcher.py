@@ -224,7 +224,7 @@ def test_equal_ports_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_extra_arguments_are_refused(command: str) -> None:
     done = run(command, "nonsense")
     assert done.returncode == 2
-    message = "takes only --anew" if command == "demo" else "takes no arguments"
+    message = "takes only --anew and --calm" if command == "demo" else "takes no arguments"
     assert done.stdout == f"./run {command} {message}: nonsense\n"
 
 

@@ -33,18 +33,18 @@ from backoffice.devtools.environments import (
 )
 from backoffice.devtools.progress import FirstSync
 from backoffice.devtools.supervisor import ChildError, Supervisor
+from backoffice.devtools.terminal import BOLD, colored
 
 PYTHON: Final = sys.executable
 MANAGE: Final = (PYTHON, str(ROOT / "manage.py"))
-DEMO: Final = (
-    *("--users", "200", "--orders", "2000", "--seed", "7", "--speed", "240"),
-    *("--strays", "7"),
-)
-"""Options of the sandbox in the demo: its number of people and its speed.
+DEMO: Final = ("--users", "200", "--orders", "2000", "--seed", "7", "--strays", "7")
+"""Options of the sandbox in the demo: how many people it makes up."""
+SPEED: Final = "240"
+"""A day of the service takes six minutes, and something changes every second.
 
-A day of the service takes six minutes, and something changes every second. At a higher speed,
-visits would end before their hour and lists would change too fast to read.
+At a higher speed, visits would end before their hour and lists would change too fast to read.
 """
+CALM_SPEED: Final = "24"
 
 PROOFS: Final = {
     "bench": ("mirror", "inbox", "wearables", "commands", "workers", "pages", "demo"),
@@ -53,6 +53,7 @@ PROOFS: Final = {
 WITH_OWN_SERVERS: Final = ("pages",)
 WITHOUT_ARGUMENTS: Final = ("up",)
 ANEW: Final = "--anew"
+CALM: Final = "--calm"
 STOP: Final = "--stop"
 READ_SETTINGS: Final = """
 import sys
@@ -109,21 +110,25 @@ def say(words: str) -> None:
 
 
 def demo(words: list[str]) -> int:
-    if words not in ([], [ANEW]):
-        raise LauncherError(f"./run demo takes only {ANEW}: {' '.join(words)}", code=2)
-    return run_all(with_sandbox=True, anew=bool(words))
+    if unknown := [word for word in words if word not in (ANEW, CALM)]:
+        raise LauncherError(f"./run demo takes only {ANEW} and {CALM}: {' '.join(unknown)}", code=2)
+    return run_all(
+        with_sandbox=True, anew=ANEW in words, speed=CALM_SPEED if CALM in words else SPEED
+    )
 
 
 def up(_: list[str]) -> int:
     return run_all(with_sandbox=False)
 
 
-def run_all(*, with_sandbox: bool, anew: bool = False, where: Path | None = None) -> int:
+def run_all(
+    *, with_sandbox: bool, anew: bool = False, speed: str = SPEED, where: Path | None = None
+) -> int:
     """Run everything until it is stopped. `where` is the base folder of the servers."""
     base = where or embedded.home()
     with stop_on_signals():
         try:
-            _run_all(base, with_sandbox, anew)
+            _run_all(base, with_sandbox, anew, speed)
         except StopRequested:
             say("Stopped.")
         finally:
@@ -131,7 +136,7 @@ def run_all(*, with_sandbox: bool, anew: bool = False, where: Path | None = None
     return 0
 
 
-def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
+def _run_all(base: Path, with_sandbox: bool, anew: bool, speed: str) -> None:
     port, sandbox_port = port_of("PORT", 8000), port_of("SANDBOX_PORT", 8100)
     if running_demo.running_environment(base):
         raise LauncherError("It is already running from this folder. Stop it first.")
@@ -157,7 +162,7 @@ def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
         supervisor = Supervisor(environment, ROOT / "var" / "log", say)
         try:
             first_sync = _start_all(
-                supervisor, servers, port, sandbox_port if with_sandbox else None
+                supervisor, servers, port, sandbox_port if with_sandbox else None, speed
             )
             say("Press Ctrl-C to stop everything.")
             while True:
@@ -192,7 +197,7 @@ def discard_demo_data(servers: Servers) -> None:
 
 
 def _start_all(
-    supervisor: Supervisor, servers: Servers, port: int, sandbox_port: int | None
+    supervisor: Supervisor, servers: Servers, port: int, sandbox_port: int | None, speed: str
 ) -> FirstSync:
     if sandbox_port is not None:
         name = embedded.database_name(servers.database_url)
@@ -201,7 +206,7 @@ def _start_all(
         say(f"Starting the sandbox{first}")
         supervisor.start(
             "sandbox",
-            *(PYTHON, "-m", "sandbox", "--port", str(sandbox_port), *DEMO),
+            *(PYTHON, "-m", "sandbox", "--port", str(sandbox_port), "--speed", speed, *DEMO),
             variables={
                 "SANDBOX_DATABASE_URL": database,
                 "SANDBOX_WEBHOOK_URL": f"http://127.0.0.1:{port}/webhooks/",
@@ -230,7 +235,7 @@ def _start_all(
             supervisor.start("past", *MANAGE, "demo_past", "--skip-checks", ends=True)
     address = f"http://127.0.0.1:{port}"
     supervisor.await_ready("web", lambda: answers(f"{address}/health/ready"))
-    say(f"\n  Back office  {address}/")
+    say(f"\n  Back office  {colored(f'{address}/', BOLD)}")
     if sandbox_port is not None:
         say(f"  Sandbox      http://127.0.0.1:{sandbox_port}/")
         say(f"\n  {'Sign in with':16} {'password':20} as")

@@ -11,6 +11,8 @@ from typing import Final
 
 import psycopg
 
+from backoffice.devtools.terminal import GREEN, colored
+
 LISTS: Final = (
     *("providers", "users", "labs", "markers", "lab-tests", "lab-accounts"),
     *("physicians", "orders", "pulls", "unmatched"),
@@ -148,8 +150,11 @@ class FirstSync:
             progress = SyncProgress.read(self.database_url)
         except psycopg.Error:
             return
-        self.nearly_over = progress.nearly_over
         now = time.monotonic()
+        if progress.nearly_over and not self.nearly_over:
+            self.nearly_over = True
+            self._clear()
+            say(colored("Ready: all pages have their data.", GREEN))
         # A count of a million lookups is slow: spend at most a twentieth of the time on it.
         self.next_read_at = now + 20 * (now - before)
         seconds = now - self.started

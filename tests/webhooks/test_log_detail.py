@@ -44,7 +44,7 @@ def test_it_works(client: Client) -> None:
     page = get(client, row)
     for words in (
         "Order updated",
-        "The mirror was brought up to what it says.",
+        "Our copy was updated.",
         "shows data from this event",
         "Compared with the previous event",
         "Canary-before",
