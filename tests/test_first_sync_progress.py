@@ -83,7 +83,10 @@ def test_completion_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     first.next_read_at = 0
     first.show(messages.append)
     first.show(messages.append)
-    assert [line.split(" rows")[0] for line in messages] == [f"First sync: {len(LISTS)},000"]
+    assert [line.split(" rows")[0] for line in messages] == [
+        "Ready: all pages have their data.",
+        f"First sync: {len(LISTS)},000",
+    ]
     assert FirstSync(database_url()).over
 
 
