@@ -146,7 +146,7 @@ CALL_OUTCOMES: Final = {
         CallOutcome(
             Contact.Outcome.RESHIP_ASKED.value,
             "4",
-            gettext_noop("New kit requested"),
+            gettext_noop("Re-ship requested"),
             2,
             needs_kit=True,
         ),

@@ -31,7 +31,7 @@ DECIDED: Final = "decided"
 TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     PENDING: (gettext_noop("Needs your decision"), (PENDING_REVIEW,)),
     "service": (gettext_noop("The service will decide"), (PENDING_SERVICE_REVIEW,)),
-    DECIDED: (gettext_noop("Decided"), RESOLVED),
+    DECIDED: (gettext_noop("Resolved"), RESOLVED),
 }
 """The tabs of the list, each with its label and the statuses of its results."""
 

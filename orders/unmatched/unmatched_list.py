@@ -21,7 +21,7 @@ from orders.sync.unmatched import is_enabled
 from orders.unmatched.filters import DECIDED, PENDING, TABS, UnmatchedFilterSet
 
 DECIDED_NOTICE: Final = gettext_noop(
-    "Sorted by decision time. Results without a decision time are not listed or downloaded."
+    "Sorted by decision time. Results without one are not listed or downloaded."
 )
 
 
@@ -75,12 +75,12 @@ COLUMNS: Final = (
     ),
     Column(
         "decided",
-        gettext_noop("Decided"),
+        gettext_noop("Resolved"),
         (
             ExportCell(
                 gettext_noop("Decision"), _term_label("unmatched.action", "resolution_action")
             ),
-            ExportCell(gettext_noop("Decided"), lambda row: row.reviewed_at, is_timestamp=True),
+            ExportCell(gettext_noop("Resolved"), lambda row: row.reviewed_at, is_timestamp=True),
         ),
         sort="reviewed_at",
         shown=False,
@@ -125,7 +125,7 @@ class UnmatchedList(ListPage):
         ),
         Preset(
             "latest",
-            gettext_noop("Recently decided"),
+            gettext_noop("Recently resolved"),
             {"show": [DECIDED], "order_key": ["reviewed_at"]},
         ),
     )
