@@ -100,10 +100,7 @@ class UnmatchedFilterSet(ListFilterSet):
     interpretation = ChoiceFilter(
         label=gettext_lazy("Interpretation"),
         empty_label=gettext_lazy("Any"),
-        choices=[
-            (value, gettext_lazy(label))
-            for value, label in vocabulary.choices("order.interpretation")
-        ],
+        choices=vocabulary.choices("order.interpretation"),
     )
 
     class Meta:
