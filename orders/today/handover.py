@@ -295,11 +295,12 @@ def _count_texts(entries: Sequence[AuditEntry]) -> list[str]:
 
 def _count_text(kind: str, number: int) -> str:
     """Return the number of entries of a kind. For `bulk …` and `fetch …` the subject follows."""
+    values = {"count": number, "shown": f"{number:,}", "kind": kind}
     label = ENTRY_LABELS.get(kind) or ENTRY_LABELS.get(kind.partition(" ")[0])
     if label is None:
-        label = ngettext("%(shown)s change: %(kind)s", "%(shown)s changes: %(kind)s", number)
-    text: str = label % {"count": number, "shown": f"{number:,}", "kind": kind}
-    return text
+        text = ngettext("%(shown)s change: %(kind)s", "%(shown)s changes: %(kind)s", number)
+        return text % values
+    return label % values
 
 
 def _sheet_entries(entries: Sequence[AuditEntry], results: bool) -> list[HandoverEntry]:
