@@ -8,6 +8,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from backoffice.core.time_formats import zone_of
 from orders.appointment_zones import STATES_WITH_TWO_ZONES, state_zone
@@ -41,11 +42,13 @@ class LocalClock:
         return self.name if self.known else ""
 
     def warning(self, now: datetime) -> str:
-        """Return `too early`, `too late`, or an empty text."""
+        """Return a warning, to be translated, that it is too early or too late to call; or ""."""
         if not self.known:
             return ""
         local_time = now.astimezone(self.zone).time()
-        return "too early" if local_time < FROM else "too late" if local_time >= TO else ""
+        if local_time < FROM:
+            return gettext_noop("too early to call")
+        return gettext_noop("too late to call") if local_time >= TO else ""
 
     def morning(self, now: datetime, days: int) -> datetime:
         """Return 10:00 of this clock, `days` from now; on Monday if that day is on a weekend."""

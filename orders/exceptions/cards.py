@@ -14,6 +14,7 @@ from typing import Final
 from django.contrib.auth.models import AnonymousUser
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
@@ -27,54 +28,92 @@ from orders.local_time import LocalClock, local_clock_of, staff_clock
 from orders.models import Appointment, Order
 from orders.rules.appointment_rules import HOME
 
-_GREETING: Final = "Hello, this is the clinic. May I ask your name and date of birth?"
-_SAMPLE_UNUSABLE: Final = "The lab could not use your sample. That happens."
+_GREETING: Final = gettext_noop(
+    "Hello, this is the clinic. May I have your name and date of birth, please?"
+)
 _KIT: Final = "testkit"
 SCRIPTS: Final[dict[str, str]] = {
-    "lost": "The sample cannot be tested, and we are sorry. We need a new one: which day suits "
-    "you?",
-    "sample_error": f"{_SAMPLE_UNUSABLE} We need a new one: which day suits you?",
-    "date_of_collection_unspecified": "The lab needs the day and the time you took the sample. "
-    "Do you remember both?",
-    STUCK: "The lab needs something from you before it can go on. May I check your name, your date "
-    "of birth and your address with you?",
-    "delivery": "The parcel is held up. Is this address still right? If it does not move by "
-    "tomorrow, we send a new one.",
-    "appointment_scheduled": "You had an appointment for your sample, and we have not heard of it "
-    "since. Did it take place?",
-    "draw": "We need a new appointment for your draw. Which days suit you, mornings or afternoons?",
-    "patient": "We are waiting for your sample. Is there anything we can help you with?",
-    QUIET: "We are looking into where your test is, and will call you as soon as we know more.",
-    MOVED: "We are checking our records. Have you given a sample for a test lately? On which day, "
-    "and where?",
-    UNKNOWN: "We are looking into your test, and will call you as soon as we know more.",
+    "lost": gettext_noop(
+        "We’re sorry, but your sample cannot be tested. We need a new one. Which day works for you?"
+    ),
+    "sample_error": gettext_noop(
+        "The lab could not use your sample. This sometimes happens. We need a new one. Which day "
+        "works for you?"
+    ),
+    "date_of_collection_unspecified": gettext_noop(
+        "The lab needs to know the day and time you collected your sample. Do you remember them?"
+    ),
+    STUCK: gettext_noop(
+        "The lab needs some information before it can continue. May I confirm your name, date of "
+        "birth, and address?"
+    ),
+    "delivery": gettext_noop(
+        "Your package is delayed. Is this address still correct? If it hasn’t moved by tomorrow, "
+        "we will send a new one."
+    ),
+    "appointment_scheduled": gettext_noop(
+        "You had an appointment for your sample, and we haven’t received an update since. Did it "
+        "take place?"
+    ),
+    "draw": gettext_noop(
+        "We need to schedule a new blood draw. Which days work for you? Do you prefer mornings or "
+        "afternoons?"
+    ),
+    "patient": gettext_noop(
+        "We are waiting for your sample. Is there anything we can help you with?"
+    ),
+    QUIET: gettext_noop("We are checking on your test. We will call you as soon as we know more."),
+    MOVED: gettext_noop(
+        "We are checking our records. Have you given a sample for a test recently? On which day, "
+        "and where?"
+    ),
+    UNKNOWN: gettext_noop(
+        "We are looking into your test. We will call you as soon as we know more."
+    ),
 }
 """Scripts by status detail, status, or exception group."""
-_PARCEL_LOST_TO_LAB: Final = (
-    "The parcel with your sample has not reached the lab. When did you send it, and where did you "
-    "hand it in? If it does not turn up, we send you a new kit."
+_PARCEL_LOST_TO_LAB: Final = gettext_noop(
+    "The package with your sample has not reached the lab. When did you send it, and where did you "
+    "drop it off? If it doesn’t turn up, we will send you a new kit."
 )
 SCRIPTS_BY_METHOD: Final[dict[str, dict[str, str]]] = {
     _KIT: {
-        "lost": "The sample cannot be tested, and we are sorry. We would like to send you a new "
-        "kit or book a new draw: which address, which day suits you?",
-        "sample_error": f"{_SAMPLE_UNUSABLE} May we send you a new kit, or book a new draw?",
+        "lost": gettext_noop(
+            "We’re sorry, but your sample cannot be tested. We can send you a new kit or book a "
+            "new draw. Which address or which day works for you?"
+        ),
+        "sample_error": gettext_noop(
+            "The lab could not use your sample. This sometimes happens. May we send you a new kit "
+            "or book a new draw?"
+        ),
         "problem_in_transit_lab": _PARCEL_LOST_TO_LAB,
         "failure_to_deliver_to_lab": _PARCEL_LOST_TO_LAB,
-        "patient": "We are waiting for your sample. Did everything arrive? Is there anything we "
-        "can help you with?",
+        "patient": gettext_noop(
+            "We are waiting for your sample. Did everything arrive? Is there anything we can help "
+            "you with?"
+        ),
     },
     "walk_in_test": {
-        "sample_error": f"{_SAMPLE_UNUSABLE} When could you come to a center for a new one?",
-        "patient": "Your test is ready: you can walk in at a center. Is there anything we can help "
-        "you with?",
+        "sample_error": gettext_noop(
+            "The lab could not use your sample. This sometimes happens. When could you come to a "
+            "service center for a new one?"
+        ),
+        "patient": gettext_noop(
+            "Your test is ready. You can walk in at a service center. Is there anything we can "
+            "help you with?"
+        ),
     },
     "at_home_phlebotomy": {
-        "sample_error": f"{_SAMPLE_UNUSABLE} May somebody come for a new one? Which days suit you, "
-        "mornings or afternoons?",
+        "sample_error": gettext_noop(
+            "The lab could not use your sample. This sometimes happens. May we send someone to "
+            "collect a new one? Which days work for you? Do you prefer mornings or afternoons?"
+        ),
     },
     "on_site_collection": {
-        "sample_error": f"{_SAMPLE_UNUSABLE} When could you come to us for a new one?",
+        "sample_error": gettext_noop(
+            "The lab could not use your sample. This sometimes happens. When could you come to the "
+            "clinic for a new one?"
+        ),
     },
 }
 """Scripts that replace those of `SCRIPTS`, by collection method."""
@@ -101,19 +140,23 @@ class CallOutcome:
 CALL_OUTCOMES: Final = {
     outcome.value: outcome
     for outcome in (
-        CallOutcome(Contact.Outcome.SPOKE.value, "1", "Spoke", 3),
-        CallOutcome(Contact.Outcome.VOICEMAIL.value, "2", "Voicemail", 1),
-        CallOutcome(Contact.Outcome.WRONG_NUMBER.value, "3", "Wrong number", 1),
+        CallOutcome(Contact.Outcome.SPOKE.value, "1", gettext_noop("Spoke"), 3),
+        CallOutcome(Contact.Outcome.VOICEMAIL.value, "2", gettext_noop("Voicemail"), 1),
+        CallOutcome(Contact.Outcome.WRONG_NUMBER.value, "3", gettext_noop("Wrong number"), 1),
         CallOutcome(
-            Contact.Outcome.RESHIP_ASKED.value, "4", "Re-ship requested", 2, needs_kit=True
+            Contact.Outcome.RESHIP_ASKED.value,
+            "4",
+            gettext_noop("Re-ship requested"),
+            2,
+            needs_kit=True,
         ),
     )
 }
 
 OUTCOME_LABELS: Final = {
     **{outcome.value: outcome.label for outcome in CALL_OUTCOMES.values()},
-    SNOOZED: "Put off",
-    HANDLED: "Handled",
+    SNOOZED: gettext_noop("Snoozed"),
+    HANDLED: gettext_noop("Handled"),
 }
 
 
@@ -146,8 +189,9 @@ def call_address(order: Order, visit: Appointment | None) -> tuple[str, Appointm
     A kit without a patient has its own shipping address.
     """
     if visit is not None and visit.type == HOME and visit.first_line:
-        return "Visit at", visit
-    return "Address", order.record_at("patient_address") or order.record_at("shipping_details")
+        return gettext("Visit address"), visit
+    address = order.record_at("patient_address") or order.record_at("shipping_details")
+    return gettext("Address"), address
 
 
 def available_outcomes(order: Order) -> list[CallOutcome]:
@@ -181,14 +225,14 @@ def call_script(order: Order, group: str, turn: str) -> tuple[str, ...]:
     if not has_contact(order):
         return ()
     if group == MOVED:
-        return _GREETING, SCRIPTS[MOVED]
+        return gettext(_GREETING), gettext(SCRIPTS[MOVED])
     scripts = SCRIPTS | SCRIPTS_BY_METHOD.get(order.method, {})
     for key in (order.status_detail or "", order.low_level_status, group):
         if key == QUIET and turn == vocabulary.PATIENT:
-            return _GREETING, scripts["patient"]
+            return gettext(_GREETING), gettext(scripts["patient"])
         if key in scripts:
-            return _GREETING, scripts[key]
-    return _GREETING, SCRIPTS[UNKNOWN]
+            return gettext(_GREETING), gettext(scripts[key])
+    return gettext(_GREETING), gettext(SCRIPTS[UNKNOWN])
 
 
 def card_actions(
@@ -211,12 +255,13 @@ def card_actions(
 
     may_order = may(user, "orders.create", "patients.view") and order.user_id is not None
     if group == "delivery" and tracking:
-        actions.append(OrderAction("Open the tracking", tracking, elsewhere=True))
+        actions.append(OrderAction(gettext("Open tracking"), tracking, elsewhere=True))
     if group in ("lost", "delivery") and may_order:
-        offer("Order again", "orders:new", order.user_id, query=f"?repeat={order.pk}")
+        offer(gettext("Order again"), "orders:new", order.user_id, query=f"?repeat={order.pk}")
     if group == STUCK and may(user, "patients.change") and order.user_id is not None:
-        offer("Correct the patient’s details", "patients:edit", order.user_id)
-    actions += [action for action in order_actions(order, user) if action.label == "Book"]
+        offer(gettext("Correct patient details"), "patients:edit", order.user_id)
+    booking = reverse("orders:book", args=[order.pk])
+    actions += [action for action in order_actions(order, user) if action.url == booking]
     if group == QUIET and turn == vocabulary.PATIENT and number:
-        actions.insert(0, OrderAction("Call the patient", f"tel:{number}"))
+        actions.insert(0, OrderAction(gettext("Call the patient"), f"tel:{number}"))
     return actions

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import QuerySet, Value
 from django.http import QueryDict
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core import vocabulary
 from backoffice.core.urls import page_url, record_url
@@ -91,7 +92,7 @@ def group_tabs(
     url = page_url("exceptions:list")
     return [
         Tab(
-            group.label,
+            gettext(group.label),
             url + address_with(parameters, group=group.key),
             group == current,
             count,
@@ -113,73 +114,79 @@ def _order_value(name: str) -> Callable[[ExceptionRow], object]:
 
 def _status_label(row: ExceptionRow) -> str:
     order = row.order
-    return vocabulary.order_term(order.low_level_status, order.method, (), order.bucket).label
+    term = vocabulary.order_term(order.low_level_status, order.method, (), order.bucket)
+    return gettext(term.label)
 
 
 def _detail_label(row: ExceptionRow) -> str:
-    return vocabulary.term("order.status_detail", row.order.status_detail).label
+    return gettext(vocabulary.term("order.status_detail", row.order.status_detail).label)
 
 
 def _method_label(row: ExceptionRow) -> str:
-    return vocabulary.term("order.method", row.order.method).label
+    return gettext(vocabulary.term("order.method", row.order.method).label)
 
 
 def _outcome_label(row: ExceptionRow) -> str:
-    return OUTCOME_LABELS.get(row.handling.outcome, row.handling.outcome) if row.handling else ""
+    if row.handling is None:
+        return ""
+    return gettext(OUTCOME_LABELS.get(row.handling.outcome, row.handling.outcome))
 
 
 COLUMNS: Final = (
     Column(
         "patient",
-        "Patient",
+        gettext_noop("Patient"),
         (
-            ExportCell("Order", _order_value("pk")),
-            ExportCell("First name", _order_value("patient_first_name")),
-            ExportCell("Last name", _order_value("patient_last_name")),
+            ExportCell(gettext_noop("Order"), _order_value("pk")),
+            ExportCell(gettext_noop("First name"), _order_value("patient_first_name")),
+            ExportCell(gettext_noop("Last name"), _order_value("patient_last_name")),
         ),
         sort="patient",
     ),
     Column(
         "status",
-        "What happened",
-        (ExportCell("Status", _status_label), ExportCell("Status detail", _detail_label)),
+        gettext_noop("What happened"),
+        (
+            ExportCell(gettext_noop("Status"), _status_label),
+            ExportCell(gettext_noop("Status detail"), _detail_label),
+        ),
     ),
     Column(
         "since",
-        "Since",
-        (ExportCell("Since", lambda row: row.since, is_timestamp=True),),
+        gettext_noop("Since"),
+        (ExportCell(gettext_noop("Since"), lambda row: row.since, is_timestamp=True),),
         sort="waiting",
         cell_css="nowrap",
     ),
     Column(
         "overdue",
-        "Overdue",
-        (ExportCell("Due", _order_value("quiet_at"), is_timestamp=True),),
+        gettext_noop("Overdue"),
+        (ExportCell(gettext_noop("Due"), _order_value("quiet_at"), is_timestamp=True),),
         sort="overdue",
         cell_css="nowrap",
     ),
     Column(
         "outcome",
-        "Last outcome",
+        gettext_noop("Last outcome"),
         (
-            ExportCell("Last outcome", _outcome_label),
+            ExportCell(gettext_noop("Last outcome"), _outcome_label),
             ExportCell(
-                "Outcome recorded",
+                gettext_noop("Outcome recorded"),
                 lambda row: row.handling.at if row.handling else None,
                 is_timestamp=True,
             ),
             ExportCell(
-                "Outcome recorded by",
+                gettext_noop("Outcome recorded by"),
                 lambda row: row.handling.by.get_full_name() if row.handling else "",
             ),
         ),
     ),
     Column(
         "due",
-        "Comes back",
+        gettext_noop("Back in queue"),
         (
             ExportCell(
-                "Comes back",
+                gettext_noop("Back in queue"),
                 lambda row: row.handling.until if row.handling else None,
                 is_timestamp=True,
             ),
@@ -189,10 +196,10 @@ COLUMNS: Final = (
     ),
     Column(
         "assigned",
-        "Assigned to",
+        gettext_noop("Assigned to"),
         (
             ExportCell(
-                "Assigned to",
+                gettext_noop("Assigned to"),
                 lambda row: row.assignment.user.get_full_name() if row.assignment else "",
             ),
         ),
@@ -200,31 +207,36 @@ COLUMNS: Final = (
     ),
     Column(
         "test",
-        "Test",
+        gettext_noop("Test"),
         (
-            ExportCell("Test", _order_value("lab_test_name")),
-            ExportCell("Method", _method_label),
+            ExportCell(gettext_noop("Test"), _order_value("lab_test_name")),
+            ExportCell(gettext_noop("Method"), _method_label),
         ),
         shown=False,
     ),
-    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), shown=False),
+    Column(
+        "lab",
+        gettext_noop("Lab"),
+        (ExportCell(gettext_noop("Lab"), lambda row: row.lab_name),),
+        shown=False,
+    ),
     Column(
         "ordered",
-        "Ordered",
-        (ExportCell("Ordered", _order_value("created_at"), is_timestamp=True),),
+        gettext_noop("Ordered"),
+        (ExportCell(gettext_noop("Ordered"), _order_value("created_at"), is_timestamp=True),),
         sort="ordered",
         shown=False,
         cell_css="nowrap",
     ),
     Column(
         "changed",
-        "Changed",
-        (ExportCell("Changed", _order_value("updated_at"), is_timestamp=True),),
+        gettext_noop("Changed"),
+        (ExportCell(gettext_noop("Changed"), _order_value("updated_at"), is_timestamp=True),),
         sort="changed",
         shown=False,
         cell_css="nowrap",
     ),
-    Column("order", "Order", (), shown=False, macro="order_id"),
+    Column("order", gettext_noop("Order"), (), shown=False, macro="order_id"),
 )
 
 
@@ -232,10 +244,10 @@ class ExceptionList(ListPage):
     """The rows of the open group: orders, snoozed orders or critical results."""
 
     name = "exceptions"
-    title = "Exceptions"
+    title = gettext_noop("Exceptions")
     template = "exceptions/list.html"
     subject = "exception"
-    nouns = ("exception", "exceptions")
+    nouns = (gettext_noop("exception"), gettext_noop("exceptions"))
     patient_column = "user_id"
     needs = ("exceptions.work", "orders.view", "patients.view")
     columns = COLUMNS

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.pages.lists.filters import (
@@ -32,7 +33,8 @@ class ExceptionListForm(FilterForm):
     """The open group, which has its own rows and sorts, and the filters of its rows."""
 
     group = forms.ChoiceField(
-        required=False, choices=[(key, group.label) for key, group in EXCEPTION_GROUPS.items()]
+        required=False,
+        choices=[(key, gettext_lazy(group.label)) for key, group in EXCEPTION_GROUPS.items()],
     )
 
     SORTS = queue.SORTS
@@ -40,12 +42,12 @@ class ExceptionListForm(FilterForm):
     PRIVATE_SORTS = frozenset({"patient"})
     TAB_FIELD = "group"
     FILTERS: ClassVar = (
-        FilterGroup("Assigned to", ("assigned",), always_shown=True),
-        FilterGroup("Method", ("method",), always_shown=True),
-        FilterGroup("Last outcome", ("outcome",), always_shown=True),
-        FilterGroup("Lab", ("lab",)),
-        FilterGroup("Date", ("ordered", "changed"), shows_zone=True),
-        FilterGroup("About", ("patient",)),
+        FilterGroup(gettext_noop("Assigned to"), ("assigned",), always_shown=True),
+        FilterGroup(gettext_noop("Method"), ("method",), always_shown=True),
+        FilterGroup(gettext_noop("Last outcome"), ("outcome",), always_shown=True),
+        FilterGroup(gettext_noop("Lab"), ("lab",)),
+        FilterGroup(gettext_noop("Date"), ("ordered", "changed"), shows_zone=True),
+        FilterGroup(gettext_noop("Patient"), ("patient",)),
     )
 
     def __init__(self, data: Any = None, *, user: Any) -> None:
@@ -78,7 +80,7 @@ class ExceptionListForm(FilterForm):
     def clean_group(self) -> str:
         key: str = self.cleaned_data["group"]
         if key == queue.CRITICAL and not may(self.user, "results.view"):
-            raise forms.ValidationError("Your role does not show results.", code="hidden")
+            raise forms.ValidationError(gettext("Your role does not show results."), code="hidden")
         return key
 
     def may_open(self, query: Mapping[str, Sequence[str]]) -> bool:
@@ -101,14 +103,16 @@ class ExceptionFilterSet(ListFilterSet):
     """The filters of the open group. They filter orders, and thereby the rows of the group."""
 
     assigned = AssignedFilter()
-    method = VocabularyFilter("order.method", "method", label="Method")
+    method = VocabularyFilter("order.method", "method", label=gettext_lazy("Method"))
     outcome = ChoicesFilter(
-        "handling__outcome", label="Last outcome", choices=list(OUTCOME_LABELS.items())
+        "handling__outcome",
+        label=gettext_lazy("Last outcome"),
+        choices=[(key, gettext_lazy(label)) for key, label in OUTCOME_LABELS.items()],
     )
-    lab = DeferredChoiceFilter("lab_slug", label="Lab")
-    ordered = DaysFilter("created_at", short="ordered", label="Ordered")
-    changed = DaysFilter("updated_at", short="changed", label="Changed")
-    patient = UUIDFilter("user", label="Patient ID")
+    lab = DeferredChoiceFilter("lab_slug", label=gettext_lazy("Lab"))
+    ordered = DaysFilter("created_at", short="ordered", label=gettext_lazy("Ordered"))
+    changed = DaysFilter("updated_at", short="changed", label=gettext_lazy("Changed"))
+    patient = UUIDFilter("user", label=gettext_lazy("Patient ID"))
 
     class Meta:
         form = ExceptionListForm

@@ -9,6 +9,7 @@ from typing import Any, Final
 from django import forms
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from orders.exceptions.cards import CALL_OUTCOMES, HANDLED, SNOOZED, CallOutcome
 from orders.local_time import LocalClock
@@ -16,8 +17,8 @@ from orders.local_time import LocalClock
 MAX_SNOOZE: Final = timedelta(days=365)
 MAX_NOTE_LENGTH: Final = 2_000
 _NEEDS_REASON: Final = {
-    SNOOZED: "Say why it can wait.",
-    HANDLED: "Say what was done.",
+    SNOOZED: gettext_noop("Enter why it can wait."),
+    HANDLED: gettext_noop("Enter what was done."),
 }
 
 
@@ -29,18 +30,22 @@ class OutcomeForm(forms.Form):
 
     outcome = forms.ChoiceField(
         error_messages={
-            "required": "Choose how the call ended.",
-            "invalid_choice": "Choose how the call ended.",
+            "required": gettext_lazy("Choose an outcome."),
+            "invalid_choice": gettext_lazy("Choose an outcome."),
         },
     )
     event = forms.IntegerField(min_value=-(2**63), max_value=2**63 - 1)
     move = forms.IntegerField(min_value=1, max_value=2**63 - 1, required=False)
     seen = forms.CharField(max_length=30, required=False)
-    note = forms.CharField(max_length=MAX_NOTE_LENGTH, required=False, label="What was said")
-    reason = forms.CharField(max_length=MAX_NOTE_LENGTH, required=False, label="Why it can wait")
-    done = forms.CharField(max_length=MAX_NOTE_LENGTH, required=False, label="What was done")
-    until = forms.CharField(max_length=40, required=False, label="Until")
-    at = forms.CharField(max_length=20, required=False, label="Another time")
+    note = forms.CharField(max_length=MAX_NOTE_LENGTH, required=False, label=gettext_lazy("Notes"))
+    reason = forms.CharField(
+        max_length=MAX_NOTE_LENGTH, required=False, label=gettext_lazy("Reason")
+    )
+    done = forms.CharField(
+        max_length=MAX_NOTE_LENGTH, required=False, label=gettext_lazy("What was done")
+    )
+    until = forms.CharField(max_length=40, required=False, label=gettext_lazy("Until"))
+    at = forms.CharField(max_length=20, required=False, label=gettext_lazy("Another time"))
 
     def __init__(self, data: QueryDict, place: LocalClock, offered: Iterable[CallOutcome]) -> None:
         super().__init__(data)
@@ -56,7 +61,7 @@ class OutcomeForm(forms.Form):
         field = {SNOOZED: "reason", HANDLED: "done"}.get(outcome or "", "note")
         values["words"] = values.get(field, "")
         if outcome in _NEEDS_REASON and not values["words"] and field not in self.errors:
-            self.add_error(field, _NEEDS_REASON[outcome])
+            self.add_error(field, gettext(_NEEDS_REASON[outcome]))
         if outcome in CALL_OUTCOMES:
             values["comes_back"] = self.place.morning(timezone.now(), CALL_OUTCOMES[outcome].days)
         elif outcome == SNOOZED:
@@ -72,21 +77,24 @@ class OutcomeForm(forms.Form):
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
-            self.add_error(name, "Give a day and a time, such as 2026-11-24T10:00.")
+            self.add_error(name, gettext("Enter a date and time, such as 2026-11-24T10:00."))
             return None
         if moment.tzinfo is None:
             try:
                 local = moment.replace(tzinfo=self.place.zone)
                 moment = local.astimezone(UTC)
             except (OverflowError, ValueError):
-                self.add_error(name, "This day is not in the calendar.")
+                self.add_error(name, gettext("This date is not in the calendar."))
                 return None
             if moment.astimezone(self.place.zone).replace(tzinfo=None) != local.replace(
                 tzinfo=None
             ):
-                self.add_error(name, "Clocks go forward then: there is no such time that day.")
+                self.add_error(
+                    name,
+                    gettext("This time does not exist on that day: the clocks move forward."),
+                )
                 return None
         if not timezone.now() < moment < timezone.now() + MAX_SNOOZE:
-            self.add_error(name, "Choose a time that is to come, within a year.")
+            self.add_error(name, gettext("Choose a future time within one year."))
             return None
         return moment.astimezone(UTC)

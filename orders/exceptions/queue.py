@@ -17,6 +17,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 from django.db.models.functions import Cast
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
@@ -78,34 +79,52 @@ EXCEPTION_GROUPS: Final = {
     for group in (
         ExceptionGroup(
             CRITICAL,
-            "Clinical urgency",
-            "Open the result and call.",
+            gettext_noop("Critical results"),
+            gettext_noop("Open the result and call."),
             vocabulary.CRITICAL,
             sorts=("waiting",),
         ),
         ExceptionGroup(
             MOVED,
-            "Moved to another patient",
-            "Find out whose sample it is.",
+            gettext_noop("Moved to another patient"),
+            gettext_noop("Find out whose sample it is."),
             sorts=_CHANGED_FIRST,
         ),
-        ExceptionGroup("lost", "Sample lost or unusable", "Order again and tell the patient."),
-        ExceptionGroup(STUCK, "Lab needs info from us", "Give the lab what it misses."),
         ExceptionGroup(
-            "delivery", "Delivery trouble", "Look at the tracking, confirm the address."
+            "lost",
+            gettext_noop("Sample lost or unusable"),
+            gettext_noop("Order again and notify the patient."),
         ),
-        ExceptionGroup("draw", "Needs a new draw", "Book a visit."),
-        ExceptionGroup(OTHER, "Other trouble", "Look what the service sent."),
-        ExceptionGroup(QUIET, "Overdue", "Ask the service, then whoever’s turn it is."),
+        ExceptionGroup(
+            STUCK,
+            gettext_noop("Lab needs info from us"),
+            gettext_noop("Send the lab the missing information."),
+        ),
+        ExceptionGroup(
+            "delivery",
+            gettext_noop("Delivery problem"),
+            gettext_noop("Check the tracking and confirm the address."),
+        ),
+        ExceptionGroup("draw", gettext_noop("Needs a new draw"), gettext_noop("Book a visit.")),
+        ExceptionGroup(
+            OTHER, gettext_noop("Other problems"), gettext_noop("Check what the service sent.")
+        ),
+        ExceptionGroup(
+            QUIET, gettext_noop("Overdue"), gettext_noop("Check with the service first.")
+        ),
         ExceptionGroup(
             UNKNOWN,
-            "Unrecognized",
-            "Look what the service sent.",
+            gettext_noop("Unrecognized"),
+            gettext_noop("Check what the service sent."),
             vocabulary.UNKNOWN,
             sorts=_CHANGED_FIRST,
         ),
         ExceptionGroup(
-            SNOOZED, "Put off", "Comes back by itself.", vocabulary.CLOSED, sorts=("due",)
+            SNOOZED,
+            gettext_noop("Snoozed"),
+            gettext_noop("Returns to the queue automatically."),
+            vocabulary.CLOSED,
+            sorts=("due",),
         ),
     )
 }
@@ -287,7 +306,7 @@ def other_items(key: str, user: User | AnonymousUser) -> list[OtherItem]:
         unmatched = UnmatchedResult.objects.pending().only("lab_name", "created_at")
         return [
             OtherItem(
-                "A result that matches no order",
+                gettext("Unmatched result"),
                 result.lab_name,
                 "unmatched:detail",
                 result.pk,
@@ -300,7 +319,7 @@ def other_items(key: str, user: User | AnonymousUser) -> list[OtherItem]:
         return [
             OtherItem(
                 command.title,
-                vocabulary.term("command.state", command.state).label,
+                gettext(vocabulary.term("command.state", command.state).label),
                 "commands:detail",
                 command.pk,
                 command.requested_at,

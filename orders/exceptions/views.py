@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import may, requires, staff_user
@@ -28,8 +29,8 @@ from orders.progress import current_step
 from orders.rules.appointment_rules import active_appointment
 
 PERMISSIONS = EXCEPTION_LIST.needs
-CHANGED_TEXT = (
-    "Something happened to this order since you opened it. Look at it again, then record."
+CHANGED_TEXT = gettext_noop(
+    "This order changed since you opened it. Review it, then record the outcome again."
 )
 
 
@@ -64,14 +65,15 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
             seen_outcome=values["seen"],
         )
     except outcomes.OrderChanged:
-        return _page(request, group, order, form=form, trouble=CHANGED_TEXT, status=409)
+        return _page(request, group, order, form=form, trouble=gettext(CHANGED_TEXT), status=409)
     except outcomes.OutcomeRecorded as recorded:
         problem = _recorded_text(recorded.handling, clock)
         return _page(request, group, order, form=form, trouble=problem, status=409)
     except AlreadyAssigned as taken:
-        problem = (
-            f"{staff_name(taken.user)} is on this since {_ago_text(taken.at)}. Nothing was kept."
-        )
+        problem = gettext("Assigned to %(name)s %(ago)s. Your outcome was not saved.") % {
+            "name": staff_name(taken.user),
+            "ago": _ago_text(taken.at),
+        }
         return _page(request, group, order, form=form, trouble=problem, status=409)
     messages.success(request, _saved_text(row, order, clock))
     following = queue.next_card(order, group, staff_user(request), timezone.now())
@@ -86,7 +88,9 @@ def assign_to_me(request: HttpRequest, group: str, order_id: UUID) -> HttpRespon
     try:
         assign(request, "order", order.pk, staff_user(request), order.user_id)
     except AlreadyAssigned as taken:
-        messages.warning(request, f"{staff_name(taken.user)} took this {_ago_text(taken.at)}.")
+        text = gettext("Already assigned to %(name)s (%(ago)s).")
+        values = {"name": staff_name(taken.user), "ago": _ago_text(taken.at)}
+        messages.warning(request, text % values)
     return redirect("exceptions:card", group, order.pk)
 
 
@@ -97,7 +101,7 @@ def check_order(request: HttpRequest, group: str, order_id: UUID) -> HttpRespons
     order = _order(order_id)
     schedule_lookups("orders", [order.pk])
     record_entry(request, "change", "order-check", ids=[order.pk], patients=[order.user_id])
-    messages.success(request, "The service is asked. If there is news, this page tells you.")
+    messages.success(request, gettext("Checking with the service. You’ll see any update here."))
     return redirect("exceptions:card", group, order.pk)
 
 
@@ -107,7 +111,7 @@ def end_snooze(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse
     """Return a snoozed order to the queue."""
     order = _order(order_id)
     if outcomes.end_snooze(request, order.pk):
-        messages.success(request, "Back in the queue.")
+        messages.success(request, gettext("Back in the queue."))
     return redirect("exceptions:card", queue.group_of(order, timezone.now()) or group, order.pk)
 
 
@@ -223,16 +227,18 @@ def _ago_text(at: datetime) -> str:
 
 
 def _recorded_text(row: Handling, clock: LocalClock) -> str:
-    words = cards.OUTCOME_LABELS.get(row.outcome, row.outcome)
-    return (
-        f"{staff_name(row.by)} recorded “{words}” {_ago_text(row.at)}. "
-        "What you chose was not kept; record it again if it should count as well."
+    outcome = gettext(cards.OUTCOME_LABELS.get(row.outcome, row.outcome))
+    text = gettext(
+        "%(name)s recorded “%(outcome)s” %(ago)s. Your outcome was not saved. Record it again if "
+        "it should count too."
     )
+    return text % {"name": staff_name(row.by), "outcome": outcome, "ago": _ago_text(row.at)}
 
 
 def _saved_text(row: Handling, order: Order, clock: LocalClock) -> str:
-    name = f"{order.patient_first_name} {order.patient_last_name}".strip() or "The order"
-    back = (
-        f"Back {cards.time_text(row.until, clock)}." if row.until else "Back only if there is news."
-    )
-    return f"{name}: {cards.OUTCOME_LABELS[row.outcome].lower()}. {back}"
+    name = f"{order.patient_first_name} {order.patient_last_name}".strip() or gettext("Order")
+    values = {"name": name, "outcome": gettext(cards.OUTCOME_LABELS[row.outcome])}
+    if row.until is None:
+        return gettext("%(name)s: %(outcome)s. Back in the queue only if it changes.") % values
+    values["time"] = cards.time_text(row.until, clock)
+    return gettext("%(name)s: %(outcome)s. Back in the queue %(time)s.") % values

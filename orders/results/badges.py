@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from django.utils.translation import gettext_noop
+
 from orders.models import Review
 from orders.models.review import SOMEBODY_ELSE
 
@@ -15,24 +17,26 @@ class ReviewTerm(NamedTuple):
 
 
 PLACE_TERMS: Final = {
-    "critical": ReviewTerm("Critical", "critical", "octagon"),
-    "abnormal": ReviewTerm("Abnormal", "abnormal", "arrows"),
-    "corrected": ReviewTerm("Corrected", "result-in", "repeat"),
-    "unknown": ReviewTerm("Not interpreted", "unknown", "question"),
-    SOMEBODY_ELSE: ReviewTerm("Names somebody else", "needs-action", "warning"),
-    "normal": ReviewTerm("Normal", "plain", ""),
-    "partial": ReviewTerm("Partial", "at-lab", "square"),
-    "seen": ReviewTerm("Partial, seen", "closed", "dash"),
+    "critical": ReviewTerm(gettext_noop("Critical"), "critical", "octagon"),
+    "abnormal": ReviewTerm(gettext_noop("Abnormal"), "abnormal", "arrows"),
+    "corrected": ReviewTerm(gettext_noop("Corrected"), "result-in", "repeat"),
+    "unknown": ReviewTerm(gettext_noop("Not interpreted"), "unknown", "question"),
+    SOMEBODY_ELSE: ReviewTerm(gettext_noop("Names somebody else"), "needs-action", "warning"),
+    "normal": ReviewTerm(gettext_noop("Normal"), "plain", ""),
+    "partial": ReviewTerm(gettext_noop("Partial"), "at-lab", "square"),
+    "seen": ReviewTerm(gettext_noop("Partial, acknowledged"), "closed", "dash"),
 }
-ACKNOWLEDGED_TERM: Final = ReviewTerm("Critical, acknowledged", "critical", "half-ring")
-CALLED_TERM: Final = ReviewTerm("Critical, told", "closed", "tick")
+ACKNOWLEDGED_TERM: Final = ReviewTerm(
+    gettext_noop("Critical, acknowledged"), "critical", "half-ring"
+)
+CALLED_TERM: Final = ReviewTerm(gettext_noop("Critical, notified"), "closed", "tick")
 """Of acknowledged critical results, before and after the call."""
 KIND_TERMS: Final = {
-    "partial": ReviewTerm("Partial", "at-lab", "square"),
-    "final": ReviewTerm("Final", "result-in", "tick"),
-    "corrected": ReviewTerm("Corrected", "result-in", "repeat"),
-    "unknown": ReviewTerm("Status not known", "unknown", "question"),
-    "": ReviewTerm("Announced, not read yet", "preparing", "ring"),
+    "partial": ReviewTerm(gettext_noop("Partial"), "at-lab", "square"),
+    "final": ReviewTerm(gettext_noop("Final"), "result-in", "tick"),
+    "corrected": ReviewTerm(gettext_noop("Corrected"), "result-in", "repeat"),
+    "unknown": ReviewTerm(gettext_noop("Status unknown"), "unknown", "question"),
+    "": ReviewTerm(gettext_noop("Announced, values pending"), "preparing", "ring"),
 }
 
 

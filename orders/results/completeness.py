@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from backoffice.core import prepared_queries, vocabulary
 
 LATE_TYPES: Final = ("non_failure", "")
@@ -39,20 +41,23 @@ class Completeness:
     def causes(self) -> list[tuple[int, str]]:
         """The number of failed markers for each cause, with the label of the cause."""
         return [
-            (count, _lower_first(vocabulary.term("missing.failure_type", cause).label))
+            (count, _lower_first(gettext(vocabulary.term("missing.failure_type", cause).label)))
             for cause, count in sorted(self.failed.items(), key=lambda item: -item[1])
         ]
 
-    @property
-    def rest_text(self) -> str:
-        """Return the label for markers that are not back: pending only in a partial result."""
-        return "pending" if self.is_partial else "not reported"
-
     def __str__(self) -> str:
-        parts = [f"{self.back} of {self.total} back"]
+        back = gettext("%(back)s of %(total)s back")
+        parts = [back % {"back": self.back, "total": self.total}]
         if self.pending:
-            parts.append(f"{self.pending} {self.rest_text}")
-        parts += [f"{count} failed: {cause}" for count, cause in self.causes]
+            # Markers can be pending only in a partial result.
+            pending = (
+                gettext("%(count)s pending")
+                if self.is_partial
+                else gettext("%(count)s not reported")
+            )
+            parts.append(pending % {"count": self.pending})
+        failed = gettext("%(count)s failed: %(cause)s")
+        parts += [failed % {"count": count, "cause": cause} for count, cause in self.causes]
         return " · ".join(parts)
 
 

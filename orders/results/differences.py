@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.service.json_text import JsonObject
 from orders.models.review import ResultVersion
 
@@ -13,17 +15,17 @@ ResultLine: TypeAlias = JsonObject
 """One line of a stored version (`orders.sync.result_versions`)."""
 
 COMPARED_PARTS: Final = {
-    "text": "value",
-    "unit": "unit",
-    "flag": "flag",
-    "range": "reference range",
-    "low": "reference range",
-    "high": "reference range",
-    "above": "flag",
-    "below": "flag",
-    "notes": "note",
-    "why": "cause",
-    "missing": "missing",
+    "text": gettext_noop("value"),
+    "unit": gettext_noop("unit"),
+    "flag": gettext_noop("flag"),
+    "range": gettext_noop("reference range"),
+    "low": gettext_noop("reference range"),
+    "high": gettext_noop("reference range"),
+    "above": gettext_noop("flag"),
+    "below": gettext_noop("flag"),
+    "notes": gettext_noop("note"),
+    "why": gettext_noop("cause"),
+    "missing": gettext_noop("missing"),
 }
 """The parts of a line that are compared, with their labels."""
 
@@ -68,10 +70,10 @@ def compare_versions(older: ResultVersion, newer: ResultVersion) -> VersionDiffe
 
 
 def _changed_parts(old: ResultLine, new: ResultLine) -> tuple[str, ...]:
-    labels = [words for name, words in COMPARED_PARTS.items() if old.get(name) != new.get(name)]
-    if "missing" in labels:
-        return ("now missing" if new.get("missing") else "now back",)
-    return tuple(dict.fromkeys(labels))
+    names = [name for name in COMPARED_PARTS if old.get(name) != new.get(name)]
+    if "missing" in names:
+        return (gettext("now missing") if new.get("missing") else gettext("now reported"),)
+    return tuple(dict.fromkeys(gettext(COMPARED_PARTS[name]) for name in names))
 
 
 def lines_by_marker(content: Mapping[str, Any]) -> dict[tuple[object, ...], ResultLine]:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from django import forms
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy, gettext_noop
 from django_filters import ChoiceFilter, Filter
 
 from backoffice.pages.lists.filters import (
@@ -34,20 +35,20 @@ ROWS_STEP: Final = 40
 """Rows of the queue beside a report, and rows added by "Show more", up to `MAX_ROWS`."""
 MAX_ROWS: Final = 400
 PLACE_LABELS: Final = {
-    "critical": "Critical",
-    "abnormal": "Abnormal",
-    "corrected": "Corrected",
-    "unknown": "Not interpreted",
-    SOMEBODY_ELSE: "Another person",
-    "normal": "Normal",
-    "partial": "Partial",
-    "seen": "Partial, seen",
+    "critical": gettext_noop("Critical"),
+    "abnormal": gettext_noop("Abnormal"),
+    "corrected": gettext_noop("Corrected"),
+    "unknown": gettext_noop("Not interpreted"),
+    SOMEBODY_ELSE: gettext_noop("Names somebody else"),
+    "normal": gettext_noop("Normal"),
+    "partial": gettext_noop("Partial"),
+    "seen": gettext_noop("Partial, acknowledged"),
 }
 STATE_LABELS: Final = {
-    "unsigned": "Waits for sign-off",
-    "seen": "Partial, acknowledged",
-    "critical": "Open criticals",
-    "signed": "Signed",
+    "unsigned": gettext_noop("Awaiting sign-off"),
+    "seen": gettext_noop("Partial, acknowledged"),
+    "critical": gettext_noop("Open critical results"),
+    "signed": gettext_noop("Signed"),
 }
 
 
@@ -55,18 +56,18 @@ class ResultFilterSet(ListFilterSet):
     """The filters that the list and the review queue share."""
 
     place = ChoiceFilter(
-        label="Urgency",
-        empty_label="Everything",
-        choices=list(PLACE_LABELS.items()),
+        label=gettext_lazy("Urgency"),
+        empty_label=gettext_lazy("All"),
+        choices=[(key, gettext_lazy(label)) for key, label in PLACE_LABELS.items()],
         method="filter_place",
     )
     mine = ChoiceFilter(
-        label="Mine",
-        empty_label="Everything",
-        choices=[("on", "Signed by me or assigned to me")],
+        label=gettext_lazy("Mine"),
+        empty_label=gettext_lazy("All"),
+        choices=[("on", gettext_lazy("Signed by me or assigned to me"))],
         method="filter_mine",
     )
-    patient = UUIDFilter("user", label="Patient ID")
+    patient = UUIDFilter("user", label=gettext_lazy("Patient ID"))
 
     def filter_place(self, reviews: QuerySet[Review], name: str, place: str) -> QuerySet[Review]:
         return reviews.filter(place_condition(place))
@@ -81,14 +82,17 @@ class ResultListForm(FilterForm):
     DESCENDING_FIRST = frozenset({"received"})
     TAB_FIELD = "state"
     FILTERS: ClassVar = (
-        FilterGroup("Urgency", ("place",), always_shown=True),
-        FilterGroup("Lab", ("lab",), always_shown=True),
+        FilterGroup(gettext_noop("Urgency"), ("place",), always_shown=True),
+        FilterGroup(gettext_noop("Lab"), ("lab",), always_shown=True),
         FilterGroup(
-            "Date", ("received", "start_date", "end_date"), always_shown=True, shows_zone=True
+            gettext_noop("Date"),
+            ("received", "start_date", "end_date"),
+            always_shown=True,
+            shows_zone=True,
         ),
-        FilterGroup("Signed by", ("signer",), always_shown=True),
-        FilterGroup("Mine", ("mine",)),
-        FilterGroup("About", ("patient",)),
+        FilterGroup(gettext_noop("Signed by"), ("signer",), always_shown=True),
+        FilterGroup(gettext_noop("Mine"), ("mine",)),
+        FilterGroup(gettext_noop("Patient"), ("patient",)),
     )
 
     def __init__(self, data: Any = None, *, user: Any) -> None:
@@ -100,13 +104,17 @@ class ResultListFilterSet(ResultFilterSet):
     """The filters of the list of all results."""
 
     state = TabFilter(STATE_LABELS)
-    lab = DeferredChoiceFilter("lab_slug", label="Lab")
-    received = DaysFilter("since", short="received", label="Received")
-    start_date = TimestampFilter("since", "gte", label="Received from")
+    lab = DeferredChoiceFilter("lab_slug", label=gettext_lazy("Lab"))
+    received = DaysFilter("since", short="received", label=gettext_lazy("Received"))
+    start_date = TimestampFilter("since", "gte", label=gettext_lazy("Received from"))
     end_date = TimestampFilter(
-        "since", "lte", label="Received until", end_of_day=True, help_text="The whole day."
+        "since",
+        "lte",
+        label=gettext_lazy("Received until"),
+        end_of_day=True,
+        help_text=gettext_lazy("The whole day."),
     )
-    signer = PersonFilter("signer", label="Signed by", me=ME, nobody=NOBODY)
+    signer = PersonFilter("signer", label=gettext_lazy("Signed by"), me=ME, nobody=NOBODY)
 
     class Meta:
         form = ResultListForm
@@ -144,8 +152,13 @@ class CheckboxFilter(Filter):
 class ResultQueueFilterSet(ResultFilterSet):
     """The filters of the queue: results that wait for review, or open critical results."""
 
-    lab = ChoiceFilter("lab_slug", label="Lab", empty_label="All labs", choices=Lab.choices)
-    critical = CheckboxFilter(label="Open criticals", method="filter_critical")
+    lab = ChoiceFilter(
+        "lab_slug",
+        label=gettext_lazy("Lab"),
+        empty_label=gettext_lazy("All labs"),
+        choices=Lab.choices,
+    )
+    critical = CheckboxFilter(label=gettext_lazy("Open critical results"), method="filter_critical")
 
     class Meta:
         form = ResultQueueForm

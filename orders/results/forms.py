@@ -9,6 +9,7 @@ from typing import Any, Final
 from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.accounts.access import ROLES
 from backoffice.accounts.models import User
@@ -17,33 +18,36 @@ from orders.models.review import NO_READ_BACK, NOT_REACHED, READ_BACK
 
 MAX_NOTE_LENGTH: Final = 2_000
 TELLER_LABELS: Final = {
-    "": "Choose…",
-    "clinician": "The clinician",
-    "nurse": "A nurse",
-    "front desk": "The front desk",
-    "portal": "Nobody calls: the patient reads it online",
-    "visit": "At the next visit",
+    "": gettext_noop("Choose…"),
+    "clinician": gettext_noop("Clinician"),
+    "nurse": gettext_noop("Nurse"),
+    "front desk": gettext_noop("Front desk"),
+    "portal": gettext_noop("No call: the patient reads it online"),
+    "visit": gettext_noop("At the next visit"),
 }
 CALL_OUTCOME_LABELS: Final = {
-    READ_BACK: "Reached, and read back to confirm",
-    NO_READ_BACK: "Reached, not read back",
-    NOT_REACHED: "Not reached",
+    READ_BACK: gettext_noop("Reached, read-back confirmed"),
+    NO_READ_BACK: gettext_noop("Reached, no read-back"),
+    NOT_REACHED: gettext_noop("Not reached"),
 }
 
 
 class SignForm(forms.Form):
     version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
     note = forms.CharField(
-        label="Note",
+        label=gettext_lazy("Note"),
         required=False,
         max_length=MAX_NOTE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 2}),
     )
     tells = forms.ChoiceField(
-        label="Who will tell the patient", required=False, choices=list(TELLER_LABELS.items())
+        label=gettext_lazy("Who will notify the patient"),
+        required=False,
+        choices=[(key, gettext_lazy(label)) for key, label in TELLER_LABELS.items()],
     )
     is_identity_confirmed = forms.BooleanField(
-        label="I checked with the lab: this result is this patient’s", required=False
+        label=gettext_lazy("I checked with the lab: this result belongs to this patient"),
+        required=False,
     )
 
     def __init__(self, data: Mapping[str, object] | None = None, **options: Any) -> None:
@@ -56,36 +60,38 @@ class CallForm(forms.Form):
 
     version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
     recipient = forms.CharField(
-        label="Who was called",
+        label=gettext_lazy("Person called"),
         max_length=200,
-        error_messages={"required": "Say who was called, or who made the call."},
+        error_messages={"required": gettext_lazy("Enter who was called.")},
     )
     outcome = forms.ChoiceField(
-        label="Outcome",
-        choices=list(CALL_OUTCOME_LABELS.items()),
+        label=gettext_lazy("Outcome"),
+        choices=[(key, gettext_lazy(label)) for key, label in CALL_OUTCOME_LABELS.items()],
         widget=forms.RadioSelect,
-        error_messages={"required": "Choose how the call ended."},
+        error_messages={"required": gettext_lazy("Choose an outcome.")},
     )
     next_attempt_at = forms.DateTimeField(
-        label="Next attempt",
+        label=gettext_lazy("Next attempt"),
         required=False,
         widget=DateTimeLocalInput(),
-        help_text="Needed when nobody was reached.",
+        help_text=gettext_lazy("Required if nobody was reached."),
     )
     note = forms.CharField(
-        label="Note",
+        label=gettext_lazy("Note"),
         required=False,
         max_length=MAX_NOTE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 2}),
     )
     made_by_service_network = forms.BooleanField(
-        label="The service’s physicians made this call", required=False
+        label=gettext_lazy("The service’s physicians made this call"), required=False
     )
     source = forms.CharField(
-        label="How we know",
+        label=gettext_lazy("Source"),
         required=False,
         max_length=200,
-        help_text="For a call we did not make: who told us, or where it is written.",
+        help_text=gettext_lazy(
+            "If someone else made the call: who told you, or where it is documented."
+        ),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -94,11 +100,11 @@ class CallForm(forms.Form):
         if values.get("outcome") != NOT_REACHED:
             values["next_attempt_at"] = None
         elif due is None and "next_attempt_at" not in self.errors:
-            self.add_error("next_attempt_at", "Say when it will be tried again.")
+            self.add_error("next_attempt_at", gettext("Enter when to try again."))
         elif due is not None and due <= timezone.now():
-            self.add_error("next_attempt_at", "Choose a time to come.")
+            self.add_error("next_attempt_at", gettext("Choose a future time."))
         if values.get("made_by_service_network") and not values.get("source"):
-            self.add_error("source", "Say how we know of this call.")
+            self.add_error("source", gettext("Enter how you know about this call."))
         return values
 
 
@@ -122,17 +128,22 @@ class DelegateForm(forms.Form):
     """Delegate sign-off to a colleague who may not sign."""
 
     to = _ColleagueField(
-        label="Colleague",
+        label=gettext_lazy("Colleague"),
         queryset=User.objects.none(),
-        error_messages={"required": "Choose a colleague."},
+        error_messages={"required": gettext_lazy("Choose a colleague.")},
     )
     what = forms.ChoiceField(
-        label="What",
-        choices=[("this", "This result"), ("normal", "Every normal final result")],
+        label=gettext_lazy("Results to sign"),
+        choices=[
+            ("this", gettext_lazy("This result")),
+            ("normal", gettext_lazy("All normal final results")),
+        ],
         widget=forms.RadioSelect,
         initial="this",
     )
-    days = forms.IntegerField(label="For how many days", min_value=1, max_value=90, initial=1)
+    days = forms.IntegerField(
+        label=gettext_lazy("Number of days"), min_value=1, max_value=90, initial=1
+    )
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

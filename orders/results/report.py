@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core.prepared_queries import where
 from backoffice.core.vocabulary import interpretations
 from backoffice.core.vocabulary.measures import same_unit
@@ -18,7 +20,7 @@ FLAGGED_RANK: Final = interpretations.RANK["unknown"]
 NORMAL_RANK: Final = interpretations.RANK["normal"]
 SPARKLINE_POINTS: Final = 6
 """Points of the sparkline beside a value, including the value itself."""
-SINGLE_MARKERS: Final = "Individual tests"
+SINGLE_MARKERS: Final = gettext_noop("Individual tests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,11 @@ class ReportPanel:
     name: str
     rows: list[ReportRow] = field(default_factory=list)
     missing: list[ResultMarker] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """The heading of the panel. The names of ordered markers are not translated."""
+        return gettext(self.name) if self.name == SINGLE_MARKERS else self.name
 
     @property
     def rank(self) -> int:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.core import vocabulary
@@ -73,7 +74,7 @@ class ResultRow:
     @property
     def critical_state(self) -> str:
         """Return whether a critical result was acknowledged and called about; "" for others."""
-        return place_term(self.review).label if self.review.is_critical else ""
+        return gettext(place_term(self.review).label) if self.review.is_critical else ""
 
 
 def result_rows(reviews: list[Review]) -> list[ResultRow]:
@@ -121,82 +122,105 @@ def _signer_name(signature: Signature) -> str:
 COLUMNS: Final = (
     Column(
         "patient",
-        "Patient",
+        gettext_noop("Patient"),
         (
-            ExportCell("Order", lambda row: row.pk),
-            ExportCell("First name", _first_name),
+            ExportCell(gettext_noop("Order"), lambda row: row.pk),
+            ExportCell(gettext_noop("First name"), _first_name),
             ExportCell(
-                "Last name",
+                gettext_noop("Last name"),
                 lambda row: row.order.patient_last_name if row.by_name and row.order else "",
             ),
         ),
     ),
     Column(
         "urgency",
-        "Urgency",
-        (ExportCell("Urgency", lambda row: place_term(row.review).label),),
+        gettext_noop("Urgency"),
+        (ExportCell(gettext_noop("Urgency"), lambda row: gettext(place_term(row.review).label)),),
         sort="urgency",
     ),
     Column(
         "interpretation",
-        "Interpretation",
+        gettext_noop("Interpretation"),
         (
             ExportCell(
-                "Interpretation",
-                lambda row: vocabulary.term("result.interpretation", row.interpretation).label,
+                gettext_noop("Interpretation"),
+                lambda row: gettext(
+                    vocabulary.term("result.interpretation", row.interpretation).label
+                ),
             ),
         ),
     ),
-    Column("test", "Test", (ExportCell("Test", lambda row: row.test),), cell_css="wide"),
-    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),)),
+    Column(
+        "test",
+        gettext_noop("Test"),
+        (ExportCell(gettext_noop("Test"), lambda row: row.test),),
+        cell_css="wide",
+    ),
+    Column(
+        "lab", gettext_noop("Lab"), (ExportCell(gettext_noop("Lab"), lambda row: row.lab_name),)
+    ),
     Column(
         "version",
-        "Version",
+        gettext_noop("Version"),
         (
-            ExportCell("Version", lambda row: max(row.review.version, 0)),
-            ExportCell("Kind", lambda row: kind_term(row.review).label),
+            ExportCell(gettext_noop("Version"), lambda row: max(row.review.version, 0)),
+            ExportCell(gettext_noop("Kind"), lambda row: gettext(kind_term(row.review).label)),
         ),
     ),
     Column(
         "state",
-        "State",
+        gettext_noop("Sign-off"),
         (
-            ExportCell("State", lambda row: STATE_LABELS[row.state] if row.state else ""),
-            ExportCell("Signed version", _signature_value("signature", lambda one: one.version)),
-            ExportCell("Signed by", _signature_value("signature", _signer_name)),
             ExportCell(
-                "Signed", _signature_value("signature", lambda one: one.at), is_timestamp=True
+                gettext_noop("Sign-off"),
+                lambda row: gettext(STATE_LABELS[row.state]) if row.state else "",
             ),
-            ExportCell("Acknowledged by", _signature_value("acknowledgement", _signer_name)),
+            ExportCell(
+                gettext_noop("Signed version"),
+                _signature_value("signature", lambda one: one.version),
+            ),
+            ExportCell(gettext_noop("Signed by"), _signature_value("signature", _signer_name)),
+            ExportCell(
+                gettext_noop("Signed"),
+                _signature_value("signature", lambda one: one.at),
+                is_timestamp=True,
+            ),
+            ExportCell(
+                gettext_noop("Acknowledged by"), _signature_value("acknowledgement", _signer_name)
+            ),
         ),
     ),
     Column(
         "received",
-        "Received",
-        (ExportCell("Received", lambda row: row.review.since, is_timestamp=True),),
+        gettext_noop("Received"),
+        (ExportCell(gettext_noop("Received"), lambda row: row.review.since, is_timestamp=True),),
         sort="received",
         cell_css="nowrap",
     ),
     Column(
         "critical",
-        "Critical",
-        (ExportCell("Critical", lambda row: row.critical_state),),
+        gettext_noop("Critical"),
+        (ExportCell(gettext_noop("Critical"), lambda row: row.critical_state),),
         shown=False,
     ),
     Column(
         "identity",
-        "Identity",
-        (ExportCell("Names somebody else", lambda row: row.review.names_somebody_else),),
+        gettext_noop("Identity"),
+        (
+            ExportCell(
+                gettext_noop("Names somebody else"), lambda row: row.review.names_somebody_else
+            ),
+        ),
         shown=False,
     ),
     Column(
         "reported",
-        "Reported",
-        (ExportCell("Reported by the lab", lambda row: row.reported),),
+        gettext_noop("Reported"),
+        (ExportCell(gettext_noop("Reported by the lab"), lambda row: row.reported),),
         shown=False,
         cell_css="nowrap",
     ),
-    Column("order", "Order", (), shown=False, macro="order_id"),
+    Column("order", gettext_noop("Order"), (), shown=False, macro="order_id"),
 )
 
 
@@ -210,18 +234,23 @@ class ResultRowContext:
 
 class ResultList(ListPage):
     name = "results"
-    title = "All results"
+    title = gettext_noop("All results")
     template = "results/list.html"
     subject = "result"
-    nouns = ("result", "results")
+    nouns = (gettext_noop("result"), gettext_noop("results"))
     patient_column = "user_id"
     needs = ("results.view",)
     columns = COLUMNS
     row_macros = "results/result_rows.html"
     filter_set = ResultListFilterSet
     presets: ClassVar = (
-        Preset("mine", "Mine", {"mine": ["on"], "state": ["unsigned"]}, needs="results.sign"),
-        Preset("somebody", "Names somebody else", {"place": [SOMEBODY_ELSE]}),
+        Preset(
+            "mine",
+            gettext_noop("Mine"),
+            {"mine": ["on"], "state": ["unsigned"]},
+            needs="results.sign",
+        ),
+        Preset("somebody", gettext_noop("Names somebody else"), {"place": [SOMEBODY_ELSE]}),
     )
 
     def visible_rows(self, user: Any) -> QuerySet[Review]:
@@ -267,8 +296,13 @@ class ResultList(ListPage):
         }
         current = filters.form.tab
         tabs = [
-            Tab(label, address_with(filters.data, state=key), key == current, counts.get(key))
-            for key, label in (("", "All"), *STATE_LABELS.items())
+            Tab(
+                gettext(label),
+                address_with(filters.data, state=key),
+                key == current,
+                counts.get(key),
+            )
+            for key, label in (("", gettext_noop("All")), *STATE_LABELS.items())
         ]
         return {"tabs": tabs}
 

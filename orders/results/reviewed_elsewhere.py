@@ -7,14 +7,15 @@ from typing import Final
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.utils.translation import gettext_noop
 
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_follow_up
 
 BATCH_SIZE: Final = 1_000
-NOTE: Final = "Reviewed in another system, before this office was in use"
+NOTE: Final = gettext_noop("Reviewed in another system before this back office was in use")
 
-RECIPIENT: Final = "whoever the other system names"
+RECIPIENT: Final = gettext_noop("the person named in the other system")
 
 # Why a result is not signed with the others, the most serious reason first. The one parameter is
 # whether critical results are signed.

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
@@ -40,7 +41,7 @@ class AlreadySigned(CannotSign):
     def __init__(self, signature: Signature) -> None:
         self.by: User = signature.by
         self.at: datetime = signature.at
-        super().__init__("Somebody signed this already.")
+        super().__init__(gettext("This result is already signed."))
 
 
 class ResultChanged(CannotSign):
@@ -48,20 +49,24 @@ class ResultChanged(CannotSign):
 
     def __init__(self) -> None:
         super().__init__(
-            "Another version of this result came while you were reading. Look at it first."
+            gettext(
+                "This result changed while you were reading it. Review the current version first."
+            )
         )
 
 
 class NotAcknowledged(CannotSign):
     def __init__(self) -> None:
-        super().__init__("This result is critical: acknowledge it before you sign.")
+        super().__init__(gettext("This result is critical. Acknowledge it before you sign."))
 
 
 class IdentityNotConfirmed(CannotSign):
     def __init__(self) -> None:
         super().__init__(
-            "This result names somebody else. Check whose it is, and confirm that it is this"
-            " patient’s before you sign."
+            gettext(
+                "This result names somebody else. Check whose it is, and confirm that it belongs "
+                "to this patient before you sign."
+            )
         )
 
 
@@ -69,13 +74,14 @@ class NotAllowed(CannotSign):
     """Neither a role nor a delegation lets this person sign this result."""
 
     def __init__(self) -> None:
-        super().__init__("Only a clinician may sign this result.")
+        super().__init__(gettext("Only a clinician can sign this result."))
 
 
 class UndoExpired(CannotSign):
     def __init__(self) -> None:
         super().__init__(
-            f"A signature can be taken back for {UNDO_SECONDS} seconds, by who signed."
+            gettext("Only the person who signed can undo a signature, within %(count)s seconds.")
+            % {"count": UNDO_SECONDS}
         )
 
 
@@ -171,13 +177,15 @@ def delegation_obstacles(review: Review) -> list[str]:
     """
     reasons = []
     if current_identity(review.pk).contradicts:
-        reasons.append("This result names somebody else: a clinician has to sign it.")
+        reasons.append(gettext("This result names somebody else. A clinician must sign it."))
     if unreadable_versions.unreadable_result(review.pk):
-        reasons.append("A newer version could not be read: a clinician has to sign it.")
+        reasons.append(gettext("A newer version could not be read. A clinician must sign it."))
     if review.has_uninterpreted:
-        reasons.append("A value of this result is not interpreted: a clinician has to sign it.")
+        reasons.append(
+            gettext("A value of this result is not interpreted. A clinician must sign it.")
+        )
     if review.kind not in KINDS:
-        reasons.append("The status of this result is not known: a clinician has to sign it.")
+        reasons.append(gettext("The status of this result is unknown. A clinician must sign it."))
     return reasons
 
 

@@ -83,10 +83,6 @@ class UnreadableVersion:
     test: str | None
     has_older: bool
 
-    @property
-    def name(self) -> str:
-        return "patient’s record" if self.what == PATIENT else self.what
-
 
 def unreadable_result(order_id: UUID) -> UnreadableVersion | None:
     return next(

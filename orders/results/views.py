@@ -17,6 +17,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import may, requires, staff_user
@@ -87,7 +88,7 @@ def read_again(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Ask the service again for an unreadable record: a result, its order, or a patient."""
     what = request.POST.get("what", unreadable_versions.RESULT)
     if what not in unreadable_versions.LOOKUPS:
-        raise BadRequest("There is no such record.")
+        raise BadRequest(gettext("This record does not exist."))
     patient: UUID | None
     if what == unreadable_versions.PATIENT:
         patient = get_object_or_404(Patient.objects.only("pk"), pk=order_id).pk
@@ -96,7 +97,10 @@ def read_again(request: HttpRequest, order_id: UUID) -> HttpResponse:
     for kind in unreadable_versions.LOOKUPS[what]:
         schedule_lookups(kind, [order_id])
     record_entry(request, "change", f"{what}-check", ids=[order_id], patients=[patient])
-    messages.success(request, "The service is asked again. The notice goes once it can be read.")
+    messages.success(
+        request,
+        gettext("Checking with the service again. The notice disappears once it can be read."),
+    )
     back = request.POST.get("next", "")
     if back.startswith("/") and url_has_allowed_host_and_scheme(back, None):
         return redirect(back)
@@ -374,7 +378,7 @@ def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
         "unit": unit,
         "plotted": [value for value in numbers if value.has_unit(unit)],
         "other_units": sorted(
-            {value.unit or "no unit" for value in numbers if not value.has_unit(unit)}
+            {value.unit or gettext("no unit") for value in numbers if not value.has_unit(unit)}
         ),
         "person": Demographics.objects.filter(pk=patient_id).defer("record").first(),
         "patient_id": patient_id,

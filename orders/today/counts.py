@@ -104,7 +104,7 @@ def repair() -> int:
                 resource=_TABLE,
                 key=" · ".join(word for word in (bucket, status, method) if word),
                 kind=Drift.Kind.STALE,
-                detail=f"Counted {stored:,}, there are {truth:,}. Put right.",
+                detail=f"Counted {stored:,}, there are {truth:,}. Corrected.",
             )
             for bucket, status, method, stored, truth in wrong
         )

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db import connection
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from backoffice.accounts.models import User
 from backoffice.core import vocabulary
@@ -43,7 +44,12 @@ VISIT_MOVED: Final = "Visit moved"
 RESULTS: Final = ("partial_results", "completed", "corrected")
 
 _NO_TERM: Final = Term("", "")
-_MOVED: Final = Term("moved", "Moved to another patient", NEEDS_ACTION, glyph=GLYPHS[NEEDS_ACTION])
+_MOVED: Final = Term(
+    "moved",
+    gettext_noop("Moved to another patient"),
+    NEEDS_ACTION,
+    glyph=GLYPHS[NEEDS_ACTION],
+)
 
 _NEW_SINCE_SNAPSHOT: Final = """
  activity.transaction >= pg_snapshot_xmin(%(since)s::pg_snapshot)::text::bigint
@@ -344,13 +350,14 @@ def order_lines(
         elif entry.kind == OrderActivity.CRITICAL:
             critical = entry
     if critical is not None and sees_results:
-        words = "" if is_open else "acknowledged"
+        words = "" if is_open else gettext("acknowledged")
         term = vocabulary.term("order.interpretation", "critical")
         lines.insert(0, DigestLine(critical.at, term, words, 0 if is_open else 3))
     if steps:
-        words = f"{len(steps)} steps further" if len(steps) > 1 else "A step further"
+        words = ngettext("%(count)s new step", "%(count)s new steps", len(steps))
+        words %= {"count": len(steps)}
         if not steps[0].before:
-            words = "New order"
+            words = gettext("New order")
         lines.append(DigestLine(steps[-1].at, _NO_TERM, words, 5))
     if len(lines) > 1:
         lines.sort(key=lambda line: (line.rank, -line.at.timestamp()))

@@ -13,6 +13,7 @@ from uuid import UUID
 from django import forms
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy, ngettext, ngettext_lazy
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
@@ -39,36 +40,76 @@ MAX_SHOWN_ENTRIES: Final = 60
 """Most entries listed on a sheet; the rest is counted."""
 MAX_OPEN_ITEMS: Final = 60
 ENTRY_LABELS: Final = {
-    "sign result": ("result signed", "results signed"),
-    "undo signature": ("signature taken back", "signatures taken back"),
-    "acknowledge critical": ("critical result acknowledged", "critical results acknowledged"),
-    "critical call": ("call about a critical result", "calls about critical results"),
-    "delegate signing": ("delegation given", "delegations given"),
-    "end delegation": ("delegation ended", "delegations ended"),
-    "note": ("note", "notes"),
-    "contact": ("call to a patient", "calls to patients"),
-    "assignment": ("change of who works on what", "changes of who works on what"),
-    "request": ("request to the service", "requests to the service"),
-    "report": ("change of a lab report", "changes of lab reports"),
-    "make token": ("API token made", "API tokens made"),
-    "revoke token": ("API token revoked", "API tokens revoked"),
-    "exception": ("exception handled", "exceptions handled"),
-    "order-check": ("order looked up at the service", "orders looked up at the service"),
-    "not the same person": ("pair of patients told apart", "pairs of patients told apart"),
-    "unknown value": ("unknown value decided", "unknown values decided"),
-    "member of staff": ("change of a member of staff", "changes of members of staff"),
-    "second factor": ("change of a second factor", "changes of second factors"),
-    "password": ("change of a password", "changes of passwords"),
-    "sessions": ("log-out elsewhere", "log-outs elsewhere"),
-    "team": ("team renamed", "teams renamed"),
-    "event": ("replay of events", "replays of events"),
-    "hold": ("hold released", "holds released"),
-    "audit check": ("check of the access log", "checks of the access log"),
-    "audit review": ("review of the access log", "reviews of the access log"),
-    "bulk": ("action on many at once", "actions on many at once"),
-    "fetch": ("list fetched again", "lists fetched again"),
+    "sign result": ngettext_lazy("%(shown)s result signed", "%(shown)s results signed", "count"),
+    "undo signature": ngettext_lazy(
+        "%(shown)s signature undone", "%(shown)s signatures undone", "count"
+    ),
+    "acknowledge critical": ngettext_lazy(
+        "%(shown)s critical result acknowledged", "%(shown)s critical results acknowledged", "count"
+    ),
+    "critical call": ngettext_lazy(
+        "%(shown)s call about a critical result", "%(shown)s calls about critical results", "count"
+    ),
+    "delegate signing": ngettext_lazy(
+        "%(shown)s delegation created", "%(shown)s delegations created", "count"
+    ),
+    "end delegation": ngettext_lazy(
+        "%(shown)s delegation ended", "%(shown)s delegations ended", "count"
+    ),
+    "note": ngettext_lazy("%(shown)s note", "%(shown)s notes", "count"),
+    "contact": ngettext_lazy("%(shown)s patient contact", "%(shown)s patient contacts", "count"),
+    "assignment": ngettext_lazy(
+        "%(shown)s assignment change", "%(shown)s assignment changes", "count"
+    ),
+    "request": ngettext_lazy(
+        "%(shown)s request to the service", "%(shown)s requests to the service", "count"
+    ),
+    "report": ngettext_lazy("%(shown)s lab report change", "%(shown)s lab report changes", "count"),
+    "make token": ngettext_lazy(
+        "%(shown)s API token created", "%(shown)s API tokens created", "count"
+    ),
+    "revoke token": ngettext_lazy(
+        "%(shown)s API token revoked", "%(shown)s API tokens revoked", "count"
+    ),
+    "exception": ngettext_lazy(
+        "%(shown)s exception handled", "%(shown)s exceptions handled", "count"
+    ),
+    "order-check": ngettext_lazy(
+        "%(shown)s order checked with the service",
+        "%(shown)s orders checked with the service",
+        "count",
+    ),
+    "not the same person": ngettext_lazy(
+        "%(shown)s pair of patients marked as different people",
+        "%(shown)s pairs of patients marked as different people",
+        "count",
+    ),
+    "unknown value": ngettext_lazy(
+        "%(shown)s unknown value decided", "%(shown)s unknown values decided", "count"
+    ),
+    "member of staff": ngettext_lazy(
+        "%(shown)s staff account change", "%(shown)s staff account changes", "count"
+    ),
+    "second factor": ngettext_lazy(
+        "%(shown)s second-factor change", "%(shown)s second-factor changes", "count"
+    ),
+    "password": ngettext_lazy("%(shown)s password change", "%(shown)s password changes", "count"),
+    "sessions": ngettext_lazy(
+        "%(shown)s sign-out from other devices", "%(shown)s sign-outs from other devices", "count"
+    ),
+    "team": ngettext_lazy("%(shown)s team renamed", "%(shown)s teams renamed", "count"),
+    "event": ngettext_lazy("%(shown)s event replay", "%(shown)s event replays", "count"),
+    "hold": ngettext_lazy("%(shown)s hold released", "%(shown)s holds released", "count"),
+    "audit check": ngettext_lazy(
+        "%(shown)s access log check", "%(shown)s access log checks", "count"
+    ),
+    "audit review": ngettext_lazy(
+        "%(shown)s access log review", "%(shown)s access log reviews", "count"
+    ),
+    "bulk": ngettext_lazy("%(shown)s bulk action", "%(shown)s bulk actions", "count"),
+    "fetch": ngettext_lazy("%(shown)s list refresh", "%(shown)s list refreshes", "count"),
 }
-"""Labels of the kinds of entries: singular and plural."""
+"""Labels of the kinds of entries, with the number `shown`: singular and plural."""
 _ENTRY_COLUMNS: Final = (
     *("at", "object_type", "object_ids", "patient_ids"),
     *("actor__first_name", "actor__last_name", "actor__username"),
@@ -85,10 +126,12 @@ MULTI_RECORD_KINDS: Final = ("sign result", "acknowledge critical", "critical ca
 class HandoverForm(forms.Form):
     """The period in the user's time zone, and the staff covered."""
 
-    begin = forms.DateTimeField(label="From", widget=DateTimeLocalInput())
-    end = forms.DateTimeField(label="Until", widget=DateTimeLocalInput())
+    begin = forms.DateTimeField(label=gettext_lazy("From"), widget=DateTimeLocalInput())
+    end = forms.DateTimeField(label=gettext_lazy("Until"), widget=DateTimeLocalInput())
     whose = forms.ChoiceField(
-        label="Whose work", choices=[("mine", "Mine"), ("all", "Everybody’s")], required=False
+        label=gettext_lazy("Staff"),
+        choices=[("mine", gettext_lazy("Only me")), ("all", gettext_lazy("Everyone"))],
+        required=False,
     )
 
     def __init__(self, data: QueryDict | Mapping[str, str], now: datetime) -> None:
@@ -105,9 +148,9 @@ class HandoverForm(forms.Form):
     def clean(self) -> None:
         begin, end = self.cleaned_data.get("begin"), self.cleaned_data.get("end")
         if begin and end and begin >= end:
-            self.add_error("end", "Choose an end after the beginning.")
+            self.add_error("end", gettext("Choose an end time after the start time."))
         elif begin and end and end - begin > MAX_PERIOD:
-            self.add_error("begin", "A sheet covers at most seven days.")
+            self.add_error("begin", gettext("A handoff sheet covers up to 7 days."))
 
 
 def _form_time(moment: datetime, aside: timedelta) -> str:
@@ -247,15 +290,17 @@ def _count_texts(entries: Sequence[AuditEntry]) -> list[str]:
     for entry in entries:
         kind = _entry_kind(entry)
         numbers[kind] += len(entry.object_ids) if kind in MULTI_RECORD_KINDS else 1
-    return [
-        f"{number:,} {_entry_label(kind)[number != 1]}" for kind, number in numbers.most_common()
-    ]
+    return [_count_text(kind, number) for kind, number in numbers.most_common()]
 
 
-def _entry_label(kind: str) -> tuple[str, str]:
-    """Return singular and plural of a kind. For `bulk …` and `fetch …` the subject follows."""
+def _count_text(kind: str, number: int) -> str:
+    """Return the number of entries of a kind. For `bulk …` and `fetch …` the subject follows."""
+    values = {"count": number, "shown": f"{number:,}", "kind": kind}
     label = ENTRY_LABELS.get(kind) or ENTRY_LABELS.get(kind.partition(" ")[0])
-    return label or (f"change: {kind}", f"changes: {kind}")
+    if label is None:
+        text = ngettext("%(shown)s change: %(kind)s", "%(shown)s changes: %(kind)s", number)
+        return text % values
+    return label % values
 
 
 def _sheet_entries(entries: Sequence[AuditEntry], results: bool) -> list[HandoverEntry]:
@@ -267,7 +312,7 @@ def _sheet_entries(entries: Sequence[AuditEntry], results: bool) -> list[Handove
     for entry in reversed(entries):
         kind = _entry_kind(entry)
         patient = entry.patient_ids[0] if entry.patient_ids else None
-        by = staff_name(entry.actor) or "The back office"
+        by = staff_name(entry.actor) or gettext("The back office")
         key = entry.object_ids[0] if entry.object_ids else ""
         if kind == "request" and (row := requests.get(key)):
             words = row.refusal or row.get_state_display()
@@ -278,7 +323,7 @@ def _sheet_entries(entries: Sequence[AuditEntry], results: bool) -> list[Handove
             if note.subject_type in RESULT_SUBJECTS and not results:
                 continue
             about = EntrySubject(patient, _order_id(note))
-            sheet_entries.append(HandoverEntry(entry.at, by, "Note", note.text, about))
+            sheet_entries.append(HandoverEntry(entry.at, by, gettext("Note"), note.text, about))
         elif kind == "contact" and (call := contacts.get(key)):
             what = call.get_outcome_display()
             about = EntrySubject(patient, _order_id(call))

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from django.db.models import Model, QuerySet
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
@@ -66,20 +67,21 @@ class _TileKind:
 
 
 _TILE_KINDS: Final = (
-    _TileKind("Ready to book", "unbooked:list", {"show": "book"}, vocabulary.WITH_PATIENT,
-          ("appointments.view", "orders.view"),
+    _TileKind(gettext_noop("Ready to book"), "unbooked:list", {"show": "book"},
+          vocabulary.WITH_PATIENT, ("appointments.view", "orders.view"),
           lambda: unbooked_orders_of_tab(Order.objects.all(), "book")),
-    _TileKind("Requested, not scheduled", "appointments:list", {"show": "requested"},
+    _TileKind(gettext_noop("Requested, not scheduled"), "appointments:list", {"show": "requested"},
           vocabulary.PREPARING, ("appointments.view",)),
-    _TileKind("Visits today", "appointments:list", {"show": "today"}, vocabulary.ON_THE_WAY,
-          ("appointments.view",)),
-    _TileKind("Unmatched results", "unmatched:list", {}, vocabulary.NEEDS_ACTION,
+    _TileKind(gettext_noop("Visits today"), "appointments:list", {"show": "today"},
+          vocabulary.ON_THE_WAY, ("appointments.view",)),
+    _TileKind(gettext_noop("Unmatched results"), "unmatched:list", {}, vocabulary.NEEDS_ACTION,
           ("results.match", "orders.view", "patients.view"),
           UnmatchedResult.objects.pending),
-    _TileKind("Reports to check", "reports:list", {}, vocabulary.NEEDS_ACTION, ("reports.view",),
+    _TileKind(gettext_noop("Reports to review"), "reports:list", {}, vocabulary.NEEDS_ACTION,
+          ("reports.view",),
           lambda: Report.objects.filter(WAITING_FOR_STAFF)),
-    _TileKind("Needs your decision", "commands:list", {"show": "decide"}, vocabulary.NEEDS_ACTION,
-          ("commands.view",),
+    _TileKind(gettext_noop("Needs your decision"), "commands:list", {"show": "decide"},
+          vocabulary.NEEDS_ACTION, ("commands.view",),
           lambda: CommandRecord.objects.filter(state=CommandRecord.State.UNDECIDED)),
 )  # fmt: skip
 
@@ -105,15 +107,20 @@ def tiles(user: User) -> tuple[list[Tile], list[Tile]]:
     if exceptions:
         causes = [counts_by_key[key] for key in CAUSES if key in counts_by_key]
         work = [
-            Tile("Exceptions", reverse("exceptions:list"), _total(causes),
+            Tile(gettext_noop("Exceptions"), reverse("exceptions:list"), _total(causes),
                  vocabulary.NEEDS_ACTION),
-            Tile("Overdue", _url("exceptions:list", {"group": queue.QUIET}),
+            Tile(gettext_noop("Overdue"), _url("exceptions:list", {"group": queue.QUIET}),
                  counts_by_key[queue.QUIET], vocabulary.NEEDS_ACTION),
         ]  # fmt: skip
     if may(user, "results.view"):
         unsigned = Count(unsigned_count())
         work.append(
-            Tile("Results to sign", reverse("reviewing:queue"), unsigned, vocabulary.RESULT_IN)
+            Tile(
+                gettext_noop("Results to sign"),
+                reverse("reviewing:queue"),
+                unsigned,
+                vocabulary.RESULT_IN,
+            )
         )
     work += [
         Tile(kind.label, _url(kind.route, kind.query), counts_by_key[kind.label], kind.family)

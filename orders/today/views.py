@@ -9,6 +9,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import may, requires, staff_user
@@ -90,7 +91,7 @@ def mark_seen(request: HttpRequest) -> HttpResponse:
         else:
             digest.mark_seen(user, subject_id, request.POST.get("snapshot", ""))
     except ValueError as error:
-        raise BadRequest("The form does not say what was seen. Load the page again.") from error
+        raise BadRequest(gettext("This page is out of date. Reload it and try again.")) from error
     if request.headers.get("HX-Request") != "true" or request.POST.get("undo"):
         return redirect("today:page")
     return render(request, "today/_seen.html", {"about": subject_id})
@@ -103,7 +104,7 @@ def mark_all_seen(request: HttpRequest) -> HttpResponse:
     try:
         digest.mark_all_seen(staff_user(request), request.POST.get("snapshot", ""))
     except ValueError as error:
-        raise BadRequest("The form does not say what was seen. Load the page again.") from error
+        raise BadRequest(gettext("This page is out of date. Reload it and try again.")) from error
     return redirect("today:page")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy, gettext_noop
 from django_filters import ChoiceFilter
 
 from backoffice.core import vocabulary
@@ -28,9 +29,9 @@ from orders.models.unmatched_result import (
 PENDING: Final = "pending"
 DECIDED: Final = "decided"
 TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    PENDING: ("Needs your decision", (PENDING_REVIEW,)),
-    "service": ("The service will decide", (PENDING_SERVICE_REVIEW,)),
-    DECIDED: ("Decided", RESOLVED),
+    PENDING: (gettext_noop("Needs your decision"), (PENDING_REVIEW,)),
+    "service": (gettext_noop("The service will decide"), (PENDING_SERVICE_REVIEW,)),
+    DECIDED: (gettext_noop("Resolved"), RESOLVED),
 }
 """The tabs of the list, each with its label and the statuses of its results."""
 
@@ -46,10 +47,15 @@ class UnmatchedListForm(FilterForm):
     NEEDS: ClassVar = {"interpretation": "results.view"}
     TAB_FIELD, DEFAULT_TAB, MAIN_TAB = "show", PENDING, PENDING
     FILTERS: ClassVar = (
-        FilterGroup("Lab", ("lab",), always_shown=True),
-        FilterGroup("Why", ("decision_code",), always_shown=True),
-        FilterGroup("Received", ("received", "since", "until"), always_shown=True, shows_zone=True),
-        FilterGroup("Result", ("interpretation",), always_shown=True),
+        FilterGroup(gettext_noop("Lab"), ("lab",), always_shown=True),
+        FilterGroup(gettext_noop("Reason"), ("decision_code",), always_shown=True),
+        FilterGroup(
+            gettext_noop("Received"),
+            ("received", "since", "until"),
+            always_shown=True,
+            shows_zone=True,
+        ),
+        FilterGroup(gettext_noop("Result"), ("interpretation",), always_shown=True),
     )
 
     @property
@@ -78,16 +84,22 @@ class UnmatchedListForm(FilterForm):
 
 class UnmatchedFilterSet(ListFilterSet):
     show = TabFilter({key: label for key, (label, _) in TABS.items()})
-    lab = DeferredChoiceFilter("lab_slug", label="Lab", read=Lab.choices)
-    decision_code = VocabularyFilter("unmatched.decision", "decision_code", label="Why")
-    received = DaysFilter("created_at", label="Day")
-    since = TimestampFilter("created_at", "gte", label="From")
+    lab = DeferredChoiceFilter("lab_slug", label=gettext_lazy("Lab"), read=Lab.choices)
+    decision_code = VocabularyFilter(
+        "unmatched.decision", "decision_code", label=gettext_lazy("Reason")
+    )
+    received = DaysFilter("created_at", label=gettext_lazy("Day"))
+    since = TimestampFilter("created_at", "gte", label=gettext_lazy("From"))
     until = TimestampFilter(
-        "created_at", "lte", label="Until", end_of_day=True, help_text="The whole day."
+        "created_at",
+        "lte",
+        label=gettext_lazy("Until"),
+        end_of_day=True,
+        help_text=gettext_lazy("The whole day."),
     )
     interpretation = ChoiceFilter(
-        label="Interpretation",
-        empty_label="Any",
+        label=gettext_lazy("Interpretation"),
+        empty_label=gettext_lazy("Any"),
         choices=vocabulary.choices("order.interpretation"),
     )
 

@@ -7,15 +7,16 @@ from typing import Any, Final
 from uuid import UUID
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.outbox.forms import CommandForm
 from orders.models.unmatched_result import Candidate, UnmatchedResult
 
 MAX_NOTE_LENGTH: Final = 1_000
 ACTIONS: Final = {
-    "accept": "Accept",
-    "reject": "Reject",
-    "unsure": "Ask the service",
+    "accept": gettext_noop("Accept"),
+    "reject": gettext_noop("Reject"),
+    "unsure": gettext_noop("Ask the service"),
 }
 PATIENT_PREFIX: Final = "patient:"
 """What a choice of a patient who is not suggested begins with."""
@@ -34,11 +35,11 @@ class DecisionForm(CommandForm):
     action = forms.ChoiceField(required=True)
     choice = forms.CharField(max_length=100, required=False)
     note = forms.CharField(
-        label="Note",
+        label=gettext_lazy("Note"),
         max_length=MAX_NOTE_LENGTH,
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Sent to the service with your decision.",
+        help_text=gettext_lazy("Sent to the service with your decision."),
     )
 
     def __init__(
@@ -54,7 +55,7 @@ class DecisionForm(CommandForm):
         self.candidates = {choice_of(candidate): candidate for candidate in candidates}
         action = self.fields["action"]
         assert isinstance(action, forms.ChoiceField)
-        action.choices = [(a, ACTIONS[a]) for a in ACTIONS if a in item.allowed_actions]
+        action.choices = [(a, gettext(ACTIONS[a])) for a in ACTIONS if a in item.allowed_actions]
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
@@ -69,11 +70,11 @@ class DecisionForm(CommandForm):
             candidate = self.candidates[chosen]
             return candidate.order_id, candidate.user_id
         if not chosen:
-            message = "Say which order or patient it belongs to."
+            message = gettext("Choose the order or patient that the result belongs to.")
         else:
             try:
                 return None, UUID(chosen.removeprefix(PATIENT_PREFIX))
             except ValueError:
-                message = "The service no longer suggests this."
+                message = gettext("The service no longer suggests this match. Choose again.")
         self.add_error("choice", message)
         return None, None

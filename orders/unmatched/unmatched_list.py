@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
@@ -19,67 +20,80 @@ from orders.models.unmatched_result import Candidate, UnmatchedResult
 from orders.sync.unmatched import is_enabled
 from orders.unmatched.filters import DECIDED, PENDING, TABS, UnmatchedFilterSet
 
-DECIDED_NOTICE: Final = (
-    "Sorted by decision time, here and in a download: results without that time are not listed."
+DECIDED_NOTICE: Final = gettext_noop(
+    "Sorted by decision time. Results without one are not listed or downloaded."
 )
 
 
 def _term_label(name: str, field: str) -> Any:
-    return lambda row: vocabulary.term(name, getattr(row, field)).label
+    return lambda row: gettext(vocabulary.term(name, getattr(row, field)).label)
 
 
 COLUMNS: Final = (
     Column(
         "person",
-        "Person on the result",
+        gettext_noop("Person on the result"),
         (
-            ExportCell("Result", lambda row: row.pk),
-            ExportCell("First name", lambda row: row.first_name),
-            ExportCell("Last name", lambda row: row.last_name),
-            ExportCell("Born", lambda row: row.dob),
+            ExportCell(gettext_noop("Result"), lambda row: row.pk),
+            ExportCell(gettext_noop("First name"), lambda row: row.first_name),
+            ExportCell(gettext_noop("Last name"), lambda row: row.last_name),
+            ExportCell(gettext_noop("Born"), lambda row: row.dob),
         ),
         sort="name",
     ),
     Column(
         "why",
-        "Why it was not matched",
-        (ExportCell("Why", _term_label("unmatched.decision", "decision_code")),),
+        gettext_noop("Why it was not matched"),
+        (ExportCell(gettext_noop("Reason"), _term_label("unmatched.decision", "decision_code")),),
     ),
     Column(
         "lab",
-        "Lab",
-        (ExportCell("Lab", lambda row: row.lab_name or row.lab_slug),),
+        gettext_noop("Lab"),
+        (ExportCell(gettext_noop("Lab"), lambda row: row.lab_name or row.lab_slug),),
     ),
     Column(
         "markers",
-        "Markers",
-        (ExportCell("Markers", lambda row: ", ".join(row.markers)),),
+        gettext_noop("Markers"),
+        (ExportCell(gettext_noop("Markers"), lambda row: ", ".join(row.markers)),),
     ),
     Column(
         "result",
-        "Result",
-        (ExportCell("Result", _term_label("order.interpretation", "interpretation")),),
+        gettext_noop("Result"),
+        (
+            ExportCell(
+                gettext_noop("Result"), _term_label("order.interpretation", "interpretation")
+            ),
+        ),
         needs="results.view",
     ),
     Column(
         "received",
-        "Received",
-        (ExportCell("Received", lambda row: row.created_at, is_timestamp=True),),
+        gettext_noop("Received"),
+        (ExportCell(gettext_noop("Received"), lambda row: row.created_at, is_timestamp=True),),
         sort="created_at",
         cell_css="nowrap",
     ),
     Column(
         "decided",
-        "Decided",
+        gettext_noop("Resolved"),
         (
-            ExportCell("Decision", _term_label("unmatched.action", "resolution_action")),
-            ExportCell("Decided", lambda row: row.reviewed_at, is_timestamp=True),
+            ExportCell(
+                gettext_noop("Decision"), _term_label("unmatched.action", "resolution_action")
+            ),
+            ExportCell(gettext_noop("Resolved"), lambda row: row.reviewed_at, is_timestamp=True),
         ),
         sort="reviewed_at",
         shown=False,
         cell_css="nowrap",
     ),
-    Column("id", "Result ID", css="roomy", shown=False, macro="result_id", cell_css="roomy"),
+    Column(
+        "id",
+        gettext_noop("Result ID"),
+        css="roomy",
+        shown=False,
+        macro="result_id",
+        cell_css="roomy",
+    ),
 )
 
 
@@ -93,10 +107,10 @@ class UnmatchedRowContext:
 
 class UnmatchedList(ListPage):
     name = "unmatched"
-    title = "Unmatched results"
+    title = gettext_noop("Unmatched results")
     template = "unmatched/list.html"
     subject = "unmatched result"
-    nouns = ("result", "results")
+    nouns = (gettext_noop("result"), gettext_noop("results"))
     patient_column = "resolved_user_id"
     needs = ("orders.view", "patients.view")
     columns = COLUMNS
@@ -105,11 +119,15 @@ class UnmatchedList(ListPage):
     presets: ClassVar = (
         Preset(
             "critical",
-            "Critical",
+            gettext_noop("Critical"),
             {"show": [PENDING], "interpretation": ["critical"]},
             "results.view",
         ),
-        Preset("latest", "Decided last", {"show": [DECIDED], "order_key": ["reviewed_at"]}),
+        Preset(
+            "latest",
+            gettext_noop("Recently resolved"),
+            {"show": [DECIDED], "order_key": ["reviewed_at"]},
+        ),
     )
 
     def visible_rows(self, user: Any) -> QuerySet[UnmatchedResult]:
@@ -119,7 +137,7 @@ class UnmatchedList(ListPage):
         return UnmatchedRowContext(shows_decision="decided" not in column_keys)
 
     def notices(self, filters: ListFilterSet) -> list[str]:
-        return [DECIDED_NOTICE] if filters.form.sort[0] == "reviewed_at" else []
+        return [gettext(DECIDED_NOTICE)] if filters.form.sort[0] == "reviewed_at" else []
 
     def page_context(self, filters: ListFilterSet) -> dict[str, Any]:
         """Return the tabs with their counts, and whether the service has the queue for us."""
@@ -130,7 +148,7 @@ class UnmatchedList(ListPage):
             counts = capped_counts(*(rows.filter(status__in=one) for _, one in TABS.values()))
         current = form.tab
         tabs = [
-            Tab(label, address_with(filters.data, show=key), key == current, count)
+            Tab(gettext(label), address_with(filters.data, show=key), key == current, count)
             for (key, (label, _)), count in zip(TABS.items(), counts, strict=True)
         ]
         return {"tabs": tabs, "enabled": is_enabled()}

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.access import may, requires
@@ -83,7 +84,7 @@ def _card(item: UnmatchedResult, form: DecisionForm) -> dict[str, object]:
     return {
         "item": item,
         "chosen": form["choice"].value() or form.obvious,
-        "actions": [(a, ACTIONS[a]) for a in ACTIONS if a in item.allowed_actions],
+        "actions": [(a, gettext(ACTIONS[a])) for a in ACTIONS if a in item.allowed_actions],
         "resolution_text": ""
         if item.is_pending
         else resolution_text(item.status, item.resolution_action),

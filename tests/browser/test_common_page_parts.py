@@ -300,7 +300,7 @@ def test_printed_record_has_no_forms(print_page: Browser, office: Office, kind: 
     text = print_page.text("main")
     for hidden_text in (
         *("New note", "Mention a colleague with @", "Unassigned", "How do we know?"),
-        *("Change log", "Let a colleague sign", "critical result", "Insurance history"),
+        *("Change log", "Delegate sign-off", "critical result", "Insurance history"),
     ):
         assert hidden_text not in text
     assert print_page.run(VISIBLE_FORMS) == 0

@@ -111,8 +111,8 @@ def test_exception_is_assigned_and_snoozed_by_keyboard(page: Browser, office: Of
     press_keys(page, ENTER)
     page.find(".callcard")
     press_keys(page, "a")
-    page.wait_for_text("Yours since")
-    assert "Yours" in page.text(".waiting")
+    page.wait_for_text("Assigned to you since")
+    assert "Assigned to you" in page.text(".waiting")
     address = page.url
     press_keys(page, "5")
     press_keys(page, "Asked for later")
@@ -124,7 +124,7 @@ def test_exception_is_assigned_and_snoozed_by_keyboard(page: Browser, office: Of
     page.open(f"{office.url}/exceptions/?group=put-off")
     page.wait_for_text("Tilda")
     page.open(address)
-    page.wait_for_text(f"Back {chosen}")
+    page.wait_for_text(f"Back in the queue {chosen}")
 
 
 def test_update_shows_banner_and_moves_nothing(page: Browser, office: Office) -> None:
@@ -144,7 +144,7 @@ def test_update_shows_banner_and_moves_nothing(page: Browser, office: Office) ->
     assert now == top
     page.run("document.activeElement.blur()")
     press_keys(page, "1")
-    page.wait_for_text("Something happened to this order since you opened it")
+    page.wait_for_text("This order changed since you opened it")
     assert page.run("return document.querySelector('#note').value") == "Half a sentence"
     assert (
         office.back_office.query("SELECT 1 FROM orders_handling WHERE order_id = %s", [order]) == []

@@ -123,15 +123,15 @@ def test_critical_value_is_acknowledged_called_and_signed(page: Browser, office:
     page.open(f"{office.url}/")
     press_and_wait(page, "gr", lambda: open_report(page), "the critical one is on top, and open")
     order_id = open_report(page)
-    page.wait_for_text("Nobody has acknowledged this yet")
-    page.wait_for_text("acknowledge it before you sign")
+    page.wait_for_text("Not yet acknowledged")
+    page.wait_for_text("Acknowledge it before you sign")
     interactions = 1
     press_keys(page, "y")
-    page.wait_for_text("Record the call")
+    page.wait_for_text("Record call")
     page.type("#id_recipient", "Dr. Madeup")
     page.click("input[name=outcome][value=confirmed_read_back]")
     page.click("form.call button[type=submit]")
-    page.wait_for_text("Acknowledged and told")
+    page.wait_for_text("Acknowledged and notified")
     press_and_wait(
         page, "s", lambda: open_report(page) not in ("", order_id), "signed, and the next is open"
     )
@@ -146,7 +146,7 @@ def test_critical_value_is_acknowledged_called_and_signed(page: Browser, office:
 def test_critical_result_stays_on_top_when_call_not_reached(page: Browser, office: Office) -> None:
     order_id = open_queue(page, f"{office.url}/results/")
     press_keys(page, "y")
-    page.wait_for_text("Record the call")
+    page.wait_for_text("Record call")
     page.type("#id_recipient", "Dr. Madeup")
     page.click("input[name=outcome][value=not_reached]")
     page.click("form.call button[type=submit]")
@@ -173,7 +173,7 @@ def test_corrected_report_returns_with_its_changes(page: Browser, office: Office
     )
     page.open(f"{office.url}/results/?mine=on")
     wait_until(lambda: open_report(page) == order_id, 60, "for who signed it")
-    page.wait_for_text("What the correction changed")
+    page.wait_for_text("Changes in this correction")
     press_and_wait(page, "s", lambda: open_report(page) != order_id, "signed again")
 
 

@@ -72,7 +72,7 @@ def test_each_count_leads_to_list_of_that_many_orders(page: Browser, office: Off
         page.find("[data-total]")
         assert first_number(page.text("[data-total]")) == expected[label], label
     press_keys(page, "gt")
-    page.wait_for_text("Since you last looked")
+    page.wait_for_text("Since you last checked")
 
 
 def test_counts_update_and_nothing_else_moves(page: Browser, office: Office) -> None:
@@ -124,9 +124,9 @@ def test_update_is_marked_seen_unmarked_and_assigned(page: Browser, office: Offi
     page.click(f"#{second}.seen button")
     page.find(f"#{second} header button")
     page.click(f"#{second} [data-take]")
-    page.wait_for_text("Yours since", WAIT_SECONDS)
+    page.wait_for_text("Assigned to you since", WAIT_SECONDS)
     page.open(f"{office.url}/today/")
-    page.wait_for_text("Taken")
+    page.wait_for_text("Assigned to me")
 
     def nothing_is_new() -> bool:
         """Mark all as seen. Updates that arrived after the page was opened stay new."""
@@ -141,9 +141,9 @@ def test_update_is_marked_seen_unmarked_and_assigned(page: Browser, office: Offi
 
 def test_shift_handover_fits_on_one_page(page: Browser, office: Office, tmp_path: Path) -> None:
     page.open(f"{office.url}/today/")
-    page.click_text("Hand over the shift")
+    page.click_text("Shift handoff")
     page.wait_for_text("Still open")
-    page.wait_for_text("change of who works on what")
+    page.wait_for_text("assignment change")
     printed = page.devtools("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
     pdf = base64.b64decode(printed["data"])
     (tmp_path / "sheet.pdf").write_bytes(pdf)

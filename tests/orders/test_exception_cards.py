@@ -55,10 +55,10 @@ def card_text(client: Client, row: Order, group: str = "lost") -> str:
 def test_card_shows_address_to_confirm(client: Client, coordinator: User) -> None:
     row = create_order(1, "failure_to_deliver_to_customer")
     page = card_text(client, row, "delivery")
-    assert "Is this address still right?" in page
+    assert "Is this address still correct?" in page
     assert "1 Sample Street" in page and "Phoenix, AZ" in page
     blocked = create_order(2, "lab_processing_blocked", **envelope("{}"))
-    assert "No address known" in card_text(client, blocked, "stuck")
+    assert "No address on file" in card_text(client, blocked, "stuck")
 
 
 def test_card_shows_address_of_home_visit(client: Client, coordinator: User) -> None:
@@ -75,7 +75,7 @@ def test_card_shows_address_of_home_visit(client: Client, coordinator: User) -> 
     )  # fmt: skip
     visit.save()
     page = card_text(client, row)
-    assert "Visit at" in page and "5 Other Road" in page and "1 Sample Street" not in page
+    assert "Visit address" in page and "5 Other Road" in page and "1 Sample Street" not in page
     visit.type = "patient_service_center"
     visit.save()
     page = card_text(client, row)
@@ -88,7 +88,7 @@ def test_kit_in_transit_to_lab_shows_no_address_to_confirm(
     client: Client, coordinator: User
 ) -> None:
     page = card_text(client, create_order(1, "problem_in_transit_lab"), "delivery")
-    assert "When did you send it" in page and "Is this address still right?" not in page
+    assert "When did you send it" in page and "Is this address still correct?" not in page
 
 
 NO_PATIENT: dict[str, Any] = {
@@ -113,10 +113,10 @@ def test_card_without_patient_offers_no_call(client: Client, coordinator: User) 
         r'name="(csrfmiddlewaretoken|about)" value="[^"]*"', "", card_text(client, row, "delivery")
     )
     for words in ("Hello", "What to say", "Spoke", "Voicemail", "Wrong number", "UTC", "Local time",
-                  "their place is not known", "the patient’s clock"):  # fmt: skip
+                  "time zone unknown", "Patient’s local time"):  # fmt: skip
         assert words not in page, words
-    for words in ("Nobody to call", "9 Depot Way", "Re-ship requested", "Put off", "Handled",
-                  "your clock"):  # fmt: skip
+    for words in ("No one to call", "9 Depot Way", "Re-ship requested", "Snooze", "Mark as handled",
+                  "Your local time"):  # fmt: skip
         assert words in page, words
     refused = send_outcome(client, row, "spoke")
     assert refused.status_code == 400 and not Contact.objects.exists()

@@ -64,7 +64,7 @@ def test_new_event_returns_order_before_due_time(client: Client, coordinator: Us
     send_outcome(client, row, "spoke")
     Order.objects.filter(pk=row.pk).update(last_event_id=row.last_event_id + 1)
     assert keys_in_group("lost") == [row.pk]
-    assert count_groups() == {"lost": 1}, "it is no longer put off"
+    assert count_groups() == {"lost": 1}, "it is no longer snoozed"
 
 
 def test_handled_needs_a_description_and_leaves_queue(client: Client, coordinator: User) -> None:
@@ -72,7 +72,7 @@ def test_handled_needs_a_description_and_leaves_queue(client: Client, coordinato
     client.post(f"/exceptions/lost/{row.pk}/take/")
     assert Assignment.objects.count() == 1
     refused = send_outcome(client, row, "handled")
-    assert refused.status_code == 400 and "Say what was done." in refused.content.decode()
+    assert refused.status_code == 400 and "Enter what was done." in refused.content.decode()
     assert send_outcome(client, row, "handled", done="Ordered again").status_code == 302
     assert keys_in_group("lost") == [] and count_groups() == {}
     assert Note.objects.get().text == "Handled: Ordered again"
@@ -101,14 +101,14 @@ def test_snooze_uses_time_zone_of_patient(client: Client, coordinator: User) -> 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"outcome": "snoozed", "reason": "", "until": "x"}, "Say why it can wait."),
-        ({"outcome": "snoozed", "reason": "kept words", "until": "x"}, "Give a day and a time"),
-        ({"outcome": "snoozed", "reason": "kept words", "at": "2020-01-01T10:00"}, "to come"),
-        ({"outcome": "snoozed", "reason": "kept words", "at": "2099-01-01T10:00"}, "a year"),
+        ({"outcome": "snoozed", "reason": "", "until": "x"}, "Enter why it can wait."),
+        ({"outcome": "snoozed", "reason": "kept words", "until": "x"}, "Enter a date and time"),
+        ({"outcome": "snoozed", "reason": "kept words", "at": "2020-01-01T10:00"}, "future time"),
+        ({"outcome": "snoozed", "reason": "kept words", "at": "2099-01-01T10:00"}, "one year"),
         ({"outcome": "snoozed", "reason": "kept words", "at": "9999-12-31T23:59"}, "calendar"),
-        ({"outcome": "vanished", "note": "kept words"}, "Choose how the call ended."),
-        ({"note": "kept words"}, "Choose how the call ended."),
-        ({"outcome": "handled", "done": ""}, "Say what was done."),
+        ({"outcome": "vanished", "note": "kept words"}, "Choose an outcome."),
+        ({"note": "kept words"}, "Choose an outcome."),
+        ({"outcome": "handled", "done": ""}, "Enter what was done."),
     ],
 )
 def test_invalid_outcome_keeps_card_and_typed_text(
@@ -135,7 +135,7 @@ def test_nonexistent_local_time_is_refused(client: Client, coordinator: User) ->
     record = {"patient_address": {"state": "NY"}}
     row = create_order(1, **envelope(json.dumps(record)))
     answer = send_outcome(client, row, "snoozed", reason="later", at=f"{spring}T02:30")
-    assert "Clocks go forward then" in answer.content.decode()
+    assert "the clocks move forward" in answer.content.decode()
     assert (
         send_outcome(client, row, "snoozed", reason="later", at=f"{spring}T03:30").status_code
         == 302
@@ -169,11 +169,14 @@ def test_taken_card_rejects_outcomes_of_others(client: Client, coordinator: User
     other.post(f"/exceptions/lost/{row.pk}/take/")
     shown = client.get("/exceptions/", {"group": "lost"}).context["rows"]
     assert [row.assignment and row.assignment.user for row in shown] == [ben, None]
-    assert "ben</strong> is on this" in client.get(f"/exceptions/lost/{free.pk}/").content.decode()
+    assert (
+        "Assigned to <strong>ben</strong>"
+        in client.get(f"/exceptions/lost/{free.pk}/").content.decode()
+    )
     taken_page = client.post(f"/exceptions/lost/{row.pk}/take/", follow=True).content.decode()
-    assert "ben took this" in taken_page
+    assert "Already assigned to ben" in taken_page
     answer = send_outcome(client, row, "spoke")
-    assert answer.status_code == 409 and "ben is on this" in answer.content.decode()
+    assert answer.status_code == 409 and "Assigned to ben" in answer.content.decode()
     assert not Contact.objects.exists()
     third = create_order(3, days_over=6)
     next_url = send_outcome(client, third, "spoke").headers["Location"]
@@ -187,7 +190,7 @@ def test_new_event_since_card_was_opened_stops_outcome(client: Client, coordinat
     answer = send_outcome(client, row, "spoke", note="typed words")
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "Something happened to this order since you opened it" in page and "typed words" in page
+    assert "This order changed since you opened it" in page and "typed words" in page
     assert not Contact.objects.exists()
     row.refresh_from_db()
     assert send_outcome(client, row, "spoke").status_code == 302

@@ -143,7 +143,7 @@ def test_snoozed_orders_can_be_filtered_and_downloaded(client: Client, coordinat
     assert [row.order.pk for row in shown] == [rows[1].pk]
     answer = client.post("/exceptions/export/", {"query": urlencode(query), "everything": "1"})
     lines = b"".join(answer.streaming_content).decode().splitlines()  # type: ignore[attr-defined]
-    assert len(lines) == 2 and "Maria2" in lines[1] and "Put off" in lines[1]
+    assert len(lines) == 2 and "Maria2" in lines[1] and "Snoozed" in lines[1]
 
 
 def test_download_of_group_has_order_of_its_page(client: Client, coordinator: User) -> None:
@@ -162,7 +162,7 @@ def test_queue_opens_first_group_with_entries(client: Client, coordinator: User)
     create_order(1, "redraw_available")
     page = client.get("/exceptions/").content.decode()
     assert "Maria1 Testperson" in page and "3 d over" in page
-    assert "Nothing here" in client.get("/exceptions/?group=lost").content.decode()
+    assert "No exceptions in this group" in client.get("/exceptions/?group=lost").content.decode()
 
 
 def test_requests_and_unmatched_results_are_in_queue(client: Client, coordinator: User) -> None:
@@ -206,7 +206,7 @@ def test_queue_requires_permission(client: Client) -> None:
         assert send_outcome(client, row, "spoke").status_code == 403
     client.force_login(staff("front desk"))
     page = client.get("/exceptions/").content.decode()
-    assert "Maria1" in page and "Clinical urgency" not in page
+    assert "Maria1" in page and "Critical results" not in page
     assert client.get("/exceptions/critical/").status_code == 404
     refused = client.get("/exceptions/?group=critical")
     assert refused.status_code == 400

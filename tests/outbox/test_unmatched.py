@@ -184,7 +184,7 @@ def test_ambiguous_result_needs_a_choice(harness: OutboxHarness) -> None:
     response = harness.submit_form(client, detail_address(item), action="accept", note="which?")
     assert response.status_code == 422 and CommandRecord.objects.count() == 0
     page = response.content.decode()
-    assert "Say which order or patient it belongs to" in page and "which?" in page
+    assert "Choose the order or patient that the result belongs to" in page and "which?" in page
 
 
 @pytest.mark.parametrize("case", ["match_demo", "match_completed", "match_cancelled", "wrong_lab"])
@@ -234,7 +234,9 @@ def test_result_without_candidates_is_given_to_a_patient(harness: OutboxHarness)
     item = mirrored_unmatched_result(harness.sandbox, "no_match")
     client = harness.client("clinician")
     response: Any = harness.submit_form(client, detail_address(item), action="accept")
-    assert response.status_code == 422 and "Say which order or patient" in response.content.decode()
+    assert (
+        response.status_code == 422 and "Choose the order or patient" in response.content.decode()
+    )
     person = Demographics.objects.exclude(last_name="").earliest("pk")
     response = harness.submit_form(
         client, detail_address(item), search="yes", find=person.last_name, note="by phone"
@@ -398,7 +400,7 @@ def test_disabled_queue_is_no_error(harness: OutboxHarness, disabled_queue: None
     run = SyncRun.objects.filter(resource="unmatched").latest("created_at")
     assert (run.state, run.error) == ("done", "") and not is_enabled()
     page = harness.client("clinician").get(reverse("unmatched:list")).content.decode()
-    assert "has not switched this queue on" in page
+    assert "has not enabled unmatched results" in page
 
 
 def test_queue_disabled_later_keeps_its_results(harness: OutboxHarness) -> None:

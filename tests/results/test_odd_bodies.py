@@ -123,7 +123,7 @@ def test_odd_body_is_stored_with_its_line(
     for page, text in pages(clinician, key).items():
         assert "\0" not in text, page
         if page in ("report", "order"):
-            assert ("could not be read whole" in text) == (not result.is_whole), page
+            assert ("Part of this result could not be read" in text) == (not result.is_whole), page
             assert reading != "unknown" or "Not interpreted" in text, page
 
 

@@ -83,7 +83,7 @@ def test_b09_every_page_shows_the_day_as_written(world: Sandbox, key: UUID) -> N
         assert trend.index(" Nov 13, 2026 4.2") < trend.index(f" {LOCAL} 4.2"), "newest first"
         latest = words(client, "of-patient:results", patient)
         assert "Nov 13, 2026 4.2 Nov 9, 2026" in latest
-        assert "first time" not in words(client, "reviewing:report", key)
+        assert "no prior result" not in words(client, "reviewing:report", key)
         assert "4.2 Nov 9, 2026" in words(client, "reviewing:report", key)
         pages = [trend, latest]
         pages += [words(client, "reviewing:report", one) for one in (key, second)]

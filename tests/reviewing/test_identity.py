@@ -132,7 +132,7 @@ def test_result_that_names_nobody_is_not_known(
     assert delegation_obstacles(review) == []
     client.force_login(staff("clinician", "anna"))
     shown = page(client, order_id)
-    assert WARNING not in shown and "Not known" in shown
+    assert WARNING not in shown and "Unknown" in shown
 
 
 def test_age_counts_where_the_result_has_no_birth_date(
@@ -196,7 +196,7 @@ def test_signing_result_of_another_person_needs_confirmation(
     assert Signature.objects.get().is_identity_confirmed
     entry = AuditEntry.objects.filter(object_type="sign result").get()
     assert entry.after and entry.after["identity_confirmed"] == 1
-    assert "confirmed that it is this patient’s" in page(client, order_id)
+    assert "Confirmed for this patient" in page(client, order_id)
 
 
 def test_signing_result_of_the_patient_needs_no_confirmation(

@@ -60,7 +60,7 @@ def test_queue_opens_its_first_report(client: Client, anna: User) -> None:
     assert shown.context["review"].pk == uid("order", 2)
     words = text_of(shown)
     for wanted in ("Made-up abnormal", "Maria Testperson", "5.6 mmol/L", "High", "2 unsigned",
-                   "first time", "Sign"):  # fmt: skip
+                   "no prior result", "Sign"):  # fmt: skip
         assert wanted in words, wanted
 
 
@@ -86,7 +86,7 @@ def test_long_queue_has_a_show_more_link(client: Client, anna: User) -> None:
 
 
 def test_empty_queue_says_so(client: Client, anna: User) -> None:
-    assert "Every result is signed" in text_of(client.get(QUEUE))
+    assert "All results are signed" in text_of(client.get(QUEUE))
 
 
 def test_signing_opens_the_next_report_and_can_be_undone(client: Client, anna: User) -> None:
@@ -112,7 +112,7 @@ def test_signing_opens_the_next_report_and_can_be_undone(client: Client, anna: U
     assert (entry.before, entry.after) == ({"signed": -1}, {"signed": 1})
     answer = client.post(reverse("reviewing:undo", args=[signature.pk]), follow=True)
     assert answer.context["review"].pk == first.pk and answer.context["unsigned"] == 3
-    assert "Took the signature of version 1 back" in text_of(answer)
+    assert "Undid the signature on version 1" in text_of(answer)
 
 
 def test_next_report_follows_the_signed_one(client: Client, anna: User) -> None:
@@ -148,7 +148,7 @@ def test_new_version_keeps_the_typed_note(client: Client, anna: User) -> None:
         reverse("reviewing:sign", args=[row.pk]), {"version": 1, "note": "call at noon"}
     )
     assert answer.status_code == 409 and not Signature.objects.exists()
-    assert "Another version of this result came" in text_of(answer)
+    assert "This result changed while you were reading it" in text_of(answer)
     assert "call at noon" in answer.content.decode() and "5.6" in text_of(answer)
     assert 'name="version" value="2"' in answer.content.decode()
 
@@ -156,7 +156,7 @@ def test_new_version_keeps_the_typed_note(client: Client, anna: User) -> None:
 def test_critical_result_from_banner_to_call_back(client: Client, anna: User) -> None:
     receive_result(make_order(1).pk, NORMAL, CRITICAL)
     shown = client.get(QUEUE)
-    assert "Nobody has acknowledged this yet" in text_of(shown)
+    assert "Not yet acknowledged" in text_of(shown)
     assert 'data-key="s"' not in shown.content.decode()
     assert post_action(client, 1, "sign").status_code == 409
     assert client.get(f"{QUEUE}?critical=1").context["review"].pk == uid("order", 1)
@@ -164,9 +164,9 @@ def test_critical_result_from_banner_to_call_back(client: Client, anna: User) ->
     assert answer.status_code == 302
     assert CriticalAcknowledgement.objects.get().by == anna
     shown = client.get(page(1))
-    assert "patient not notified" in text_of(shown) and "Record the call" in text_of(shown)
+    assert "patient not notified" in text_of(shown) and "Record call" in text_of(shown)
     answer = post_action(client, 1, "call", recipient="Dr. Madeup", outcome="not_reached")
-    assert answer.status_code == 422 and "Say when it will be tried again" in text_of(answer)
+    assert answer.status_code == 422 and "Enter when to try again" in text_of(answer)
     assert "Dr. Madeup" in answer.content.decode() and not CriticalCall.objects.exists()
     due = (timezone.now() + timedelta(minutes=20)).strftime("%Y-%m-%dT%H:%M")
     given = {"recipient": "Dr. Madeup", "outcome": "not_reached", "next_attempt_at": due}
@@ -175,7 +175,7 @@ def test_critical_result_from_banner_to_call_back(client: Client, anna: User) ->
     given = {"recipient": "Dr. Madeup", "outcome": "confirmed_read_back"}
     assert post_action(client, 1, "call", **given).status_code == 302
     shown = client.get(page(1))
-    assert "Acknowledged and told" in text_of(shown) and "6.9" in text_of(shown)
+    assert "Acknowledged and notified" in text_of(shown) and "6.9" in text_of(shown)
     assert post_action(client, 1, "sign").status_code == 302
 
 
@@ -209,7 +209,7 @@ def test_queue_distinguishes_open_and_handled_criticals(client: Client, anna: Us
     assert [badge(n)[0] for n in (1, 2, 3)] == [
         "Critical",
         "Critical, acknowledged",
-        "Critical, told",
+        "Critical, notified",
     ]
     assert len({badge(n)[1] for n in (1, 2, 3)}) == 3, "the badges differ by shape, too"
     receive_result(uid("order", 3), ("Potassium", "7.4", "critical"))
@@ -225,9 +225,9 @@ def test_call_by_the_service_needs_a_source(client: Client, anna: User) -> None:
         "made_by_service_network": "on",
     }
     answer = post_action(client, 1, "call", **given)
-    assert answer.status_code == 422 and "Say how we know of this call" in text_of(answer)
+    assert answer.status_code == 422 and "Enter how you know about this call" in text_of(answer)
     assert post_action(client, 1, "call", **given, source="Fax of the service").status_code == 302
-    assert "Known from: Fax of the service" in text_of(client.get(page(1)))
+    assert "Source: Fax of the service" in text_of(client.get(page(1)))
 
 
 def test_corrected_result_returns_with_its_differences(client: Client, anna: User) -> None:
@@ -239,7 +239,7 @@ def test_corrected_result_returns_with_its_differences(client: Client, anna: Use
     shown = client.get(f"{QUEUE}?mine=on")
     assert shown.context["review"].pk == row.pk, "it returns to the clinician who signed"
     words = text_of(shown)
-    assert "What the correction changed" in words
+    assert "Changes in this correction" in words
     changes = {c.name: c.changed_parts for c in shown.context["difference"].changes}
     assert changes == {"Sodium": ("value", "flag"), "Zinc": ("now missing",)}
     assert "1 other marker did not change" in words
@@ -256,7 +256,7 @@ def test_partial_result_shows_its_completeness(client: Client, anna: User) -> No
     assert "Acknowledge partial" in text_of(shown)
     assert post_action(client, 1, "sign").status_code == 302
     assert Signature.objects.get().kind == "acknowledged"
-    assert "1 partial seen" in text_of(client.get(QUEUE))
+    assert "1 partial acknowledged" in text_of(client.get(QUEUE))
 
 
 def test_report_shows_previous_values_and_links_to_trends(client: Client, anna: User) -> None:
@@ -325,7 +325,7 @@ def test_queue_filters_by_lab_and_patient(client: Client, anna: User) -> None:
     receive_result(make_order(2, lab_slug="other-lab").pk, NORMAL)
     shown = client.get(f"{QUEUE}?patient={uid('patient', 2)}")
     assert [item.review.pk for item in shown.context["items"]] == [uid("order", 2)]
-    assert "Nothing matches" in text_of(client.get(f"{QUEUE}?place=critical"))
+    assert "No matching results" in text_of(client.get(f"{QUEUE}?place=critical"))
     assert client.get(f"{QUEUE}?lab=nowhere&patient=x").status_code == 200
 
 

@@ -84,8 +84,8 @@ def test_filters_find_results_of_any_state(
 def test_tabs_count_what_waits(client: Client, results: None) -> None:
     tabs = {tab.label: tab.count for tab in client.get(LIST).context["tabs"]}
     counts = {state: count and count.value for state, count in tabs.items()}
-    waiting = {"unsigned": "Waits for sign-off", "seen": "Partial, acknowledged"}
-    waiting["critical"] = "Open criticals"
+    waiting = {"unsigned": "Awaiting sign-off", "seen": "Partial, acknowledged"}
+    waiting["critical"] = "Open critical results"
     numbers = dict(zip(waiting.values(), (2, 1, 1), strict=True))
     assert counts == {"All": None, **numbers, "Signed": None}
     for state, label in waiting.items():

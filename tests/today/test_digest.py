@@ -253,7 +253,7 @@ def test_digest_words_for_problems_results_and_visits() -> None:
         "Result in",
         "Booked Visit moved",
         "Delivery problem (to patient) came and went",
-        "A step further",
+        "1 new step",
     ]
     make_critical(Order.objects.get(pk=uid("order", 1)))
     assert digest_words(one)[0] == "Critical"

@@ -70,7 +70,7 @@ def test_sheet_lists_open_work_with_last_note_and_due_time(
         assert said in page
     assert [one.what for one in sheet.entries] == ["Note", "Left a voicemail"]
     assert set(sheet.counts) == {
-        "2 changes of who works on what", "1 note", "1 call to a patient",
+        "2 assignment changes", "1 note", "1 patient contact",
     }  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def test_own_sheet_lists_assigned_exceptions(
     assert sheet_exceptions(client) == [("lost", 5, 0, [])]
     assign(request, "order", keys[0], user, uid("patient", 11))
     assert sheet_exceptions(client) == [("lost", 5, 1, [keys[0]])]
-    assert "1 of them yours" in client.get(ADDRESS).content.decode()
+    assert "1 assigned to you" in client.get(ADDRESS).content.decode()
 
 
 def test_request_names_a_patient_without_demographics(
@@ -185,8 +185,8 @@ def test_request_names_a_patient_without_demographics(
     ("kind", "one", "many"),
     [
         ("exception", "1 exception handled", "2 exceptions handled"),
-        ("member of staff", "1 change of a member of staff", "2 changes of members of staff"),
-        ("bulk take", "1 action on many at once", "2 actions on many at once"),
+        ("member of staff", "1 staff account change", "2 staff account changes"),
+        ("bulk take", "1 bulk action", "2 bulk actions"),
         ("something new", "1 change: something new", "2 changes: something new"),
     ],
 )
@@ -228,13 +228,13 @@ def test_sheet_has_a_limit_and_says_so(shift: tuple[Client, User, Any]) -> None:
     )
     answer = client.get(ADDRESS)
     assert b"1,000 results signed" in answer.content
-    assert b"more than fits on one sheet" in answer.content
+    assert b"Too many entries for one sheet" in answer.content
 
 
 def test_empty_sheet_says_so() -> None:
     client, _ = log_in()
     page = client.get(ADDRESS).content
-    assert b"Nothing is open." in page and b"Nothing was recorded in this time." in page
+    assert b"No open work." in page and b"Nothing was recorded in this period." in page
 
 
 def test_notes_on_results_need_the_results_permission(
@@ -257,7 +257,7 @@ def test_audit_entry_of_any_kind_breaks_no_sheet(
         record_action(request, kind, ["no id of a row"], [])
     answer = client.get(ADDRESS)
     assert answer.status_code == 200
-    assert "1 API token made" in answer.content.decode()
+    assert "1 API token created" in answer.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_users_who_see_orders_start_at_today(role: str, busy: None) -> None:
     assert client.get("/").headers["Location"] == "/today/"
     answer = client.get("/today/")
     assert answer.status_code == 200
-    assert b"Since you last looked" in answer.content
+    assert b"Since you last checked" in answer.content
 
 
 def test_auditor_does_not_start_at_today() -> None:
@@ -141,10 +141,10 @@ def test_today_hides_names_and_results_by_permission(busy: None) -> None:
     page = log_in("front desk")[0].get("/today/").content.decode()
     assert "Ada2 Testperson" in page
     assert "Notify a clinician now" in page
-    news = page[page.index("Since you last looked") :]
+    news = page[page.index("Since you last checked") :]
     assert "Critical" not in news
     page = log_in("clinician")[0].get("/today/").content.decode()
-    assert "Critical" in page[page.index("Since you last looked") :]
+    assert "Critical" in page[page.index("Since you last checked") :]
 
 
 def test_critical_bar_is_on_every_page(busy: None) -> None:
