@@ -6,16 +6,13 @@ const form = document.querySelector("[data-passkey]");
 const trouble = document.querySelector("[data-passkey-trouble]");
 const DATA = { ids: { credential: "passkey-credential", data: "passkey-data" } };
 
-const WORDS = {
-  NotAllowedError: "The browser got no passkey: it was refused, or took too long. Try again.",
-  InvalidStateError: "This device has a passkey for this account already.",
-  SecurityError: "Passkeys do not work at this address: open the back office by its name, over HTTPS.",
-};
-
 document.addEventListener("allauth.error", (event) => {
   event.preventDefault();
   trouble.hidden = false;
-  trouble.textContent = WORDS[event.detail.exception?.name] ?? "Passkeys do not work here. Use another way.";
+  // Its attributes have a sentence for each error: `data-security-error` for SecurityError.
+  const name = event.detail.exception?.name ?? "";
+  const words = trouble.dataset[name.charAt(0).toLowerCase() + name.slice(1)];
+  trouble.textContent = words ?? trouble.dataset.otherError;
 });
 
 if (form && window.PublicKeyCredential) {
