@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
-from typing import Final
+from typing import ClassVar, Final
 
 from django.contrib.admin import register
 
 from backoffice.admin import site
 from backoffice.admin.records import LookupKeys
 from patients.admin import PatientRecordAdmin
+from patients.models import Provider
 from patients.wearables.backfills import BACKFILL, STREAM, BackfillRange
 from patients.wearables.models import HistoricalPull, Summary, WorkoutStream
 from patients.wearables.sync import PULL_LIST
@@ -22,6 +23,7 @@ class HistoricalPullAdmin(PatientRecordAdmin):
     words = "How each source’s history was read"
     topic = "pull"
     list_display = ("id", "user_id", "provider", "resource", "status", "missing_since")
+    code_names: ClassVar = {"provider": Provider.names}
     synced_list = PULL_LIST
 
 
@@ -31,6 +33,7 @@ class SummaryAdmin(PatientRecordAdmin):
     plural = "device summaries"
     topic = "device data"
     list_display = ("id", "user_id", "resource", "provider", "calendar_date", "missing_since")
+    code_names: ClassVar = {"provider": Provider.names}
 
     def reasons(self, row: Summary) -> LookupKeys:
         """Return lookups of the days around the summary.
