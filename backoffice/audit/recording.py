@@ -16,6 +16,7 @@ from django.contrib.auth.models import AbstractUser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest
+from django.utils.translation import gettext_noop
 from rest_framework.exceptions import APIException
 
 from backoffice.audit.models import AuditEntry
@@ -69,14 +70,14 @@ def record_entry(
 
 
 ACTION_LABELS: Final = {
-    "view": "Opened",
-    "list": "Viewed in list",
-    "search": "Found by searching",
-    "export": "Downloaded",
-    "print": "Printed",
-    "change": "Changed",
-    "login": "Signed in",
-    "denied": "Was refused",
+    "view": gettext_noop("Opened"),
+    "list": gettext_noop("Viewed in list"),
+    "search": gettext_noop("Found in search"),
+    "export": gettext_noop("Downloaded"),
+    "print": gettext_noop("Printed"),
+    "change": gettext_noop("Changed"),
+    "login": gettext_noop("Sign-in"),
+    "denied": gettext_noop("Access denied"),
 }
 """Labels of the actions."""
 MAX_CHANGE_LENGTH: Final = 20_000
