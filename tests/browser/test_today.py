@@ -124,7 +124,7 @@ def test_update_is_marked_seen_unmarked_and_assigned(page: Browser, office: Offi
     page.click(f"#{second}.seen button")
     page.find(f"#{second} header button")
     page.click(f"#{second} [data-take]")
-    page.wait_for_text("Yours since", WAIT_SECONDS)
+    page.wait_for_text("Assigned to you since", WAIT_SECONDS)
     page.open(f"{office.url}/today/")
     page.wait_for_text("Taken")
 
