@@ -44,7 +44,7 @@ KIND_LABELS: Final = {
     "bulk take": gettext_noop("Bulk assignment"),
     "changes": gettext_noop("Change log"),
     "command": gettext_noop("Request"),
-    "contact": gettext_noop("Call to patient"),
+    "contact": gettext_noop("Contact"),
     "device data": gettext_noop("Device data"),
     "difference": gettext_noop("Difference"),
     "event": gettext_noop("Event"),
