@@ -24,6 +24,7 @@ from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.models import AccountNews, PasswordReset, User
+from backoffice.accounts.reader_formats import formats_of
 from backoffice.core.request_ids import client_address
 from backoffice.core.time_formats import calendar_day, hour
 
@@ -82,7 +83,9 @@ def _send(
             same_request.delete()
             continue
         try:
-            message(row).send()
+            with formats_of(row.user):
+                email = message(row)
+            email.send()
         except (OSError, smtplib.SMTPException, ValueError) as error:
             logger.warning("an email about an account failed: %s", type(error).__name__)
         else:

@@ -28,6 +28,7 @@ from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.models import User
+from backoffice.accounts.reader_formats import formats_of
 from backoffice.team.models import MailChoice, Notification
 from backoffice.team.notification_texts import NOTIFICATION_KINDS
 
@@ -97,7 +98,9 @@ def _rows_to_mail(user: User, rows: Sequence[Notification]) -> list[Notification
 def _send(user: User, rows: Sequence[Notification]) -> int:
     own_rows = Notification.objects.filter(mail_id=rows[0].mail_id, mailed_at=None)
     try:
-        build_message(user, rows).send()
+        with formats_of(user):
+            email = build_message(user, rows)
+        email.send()
     except smtplib.SMTPRecipientsRefused as error:
         codes = [code for code, _ in error.recipients.values()]
         final = all(code >= 500 for code in codes)
