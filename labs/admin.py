@@ -6,7 +6,7 @@ The page of a lab account, not the admin, changes which teams may use it.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
@@ -53,6 +53,7 @@ class LabAccountAdmin(CatalogAdmin):
     searched = ("pk", "provider_account_id")
     search_hint = gettext_noop("Full ID or account number at the lab")
     synced_list = _LISTS["lab-accounts"]
+    code_names: ClassVar = {"lab": Lab.names}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request).annotate(allowed=Count("teams"))
@@ -149,7 +150,7 @@ class TeamAdmin(BaseAdmin):
             }
             for team in sort_teams({*names, *accounts, *([our_team] if our_team else [])}, our_team)
         ]
-        return super().changelist_view(request, {"rows": rows})
+        return super().changelist_view(request, {"rows": rows, "lab_names": Lab.names()})
 
     def save_model(self, request: HttpRequest, obj: Team, form: Any, change: bool) -> None:
         before = team_names().get(obj.pk, "")

@@ -65,6 +65,7 @@ class ConnectionAdmin(PatientRecordAdmin):
     words = gettext_noop("Connected sources of device data")
     topic = "connection"
     list_display = ("id", "user_id", "slug", "status", "error_type", "missing_since")
+    code_names: ClassVar = {"slug": Provider.names}
 
     def reasons(self, row: Connection) -> LookupKeys:
         return {"connections": [row.user_id]}

@@ -253,13 +253,13 @@ def test_home_redirects_to_permitted_page(client: Client, role: str) -> None:
     client.force_login(staff(role))
     answer = client.get("/", follow=True)
     assert answer.status_code == 200
-    assert "no pages yet" not in answer.content.decode()
+    assert "has no pages" not in answer.content.decode()
 
 
 @pytest.mark.django_db
 def test_home_without_permitted_page_says_so(client: Client) -> None:
     client.force_login(User.objects.create_user("nobody-sample"))
-    assert "no pages yet" in client.get("/", follow=True).content.decode()
+    assert "has no pages" in client.get("/", follow=True).content.decode()
 
 
 @pytest.mark.django_db

@@ -35,7 +35,7 @@ def test_browser_gets_page_with_link_back(clinician: Client, address: str, back_
     answer = clinician.get(address, headers=BROWSER)
     assert answer.status_code == 405 and "POST" in answer["Allow"]
     page = answer.content.decode()
-    assert "Nothing to show at this address" in page and 'aria-label="Places"' in page
+    assert "Nothing to show at this address" in page and 'aria-label="Main menu"' in page
     assert f'<a href="{back_url}">' in page
 
 
@@ -43,7 +43,7 @@ def test_anonymous_browser_gets_page_without_navigation(client: Client) -> None:
     answer = client.get("/theme/", headers=BROWSER)
     assert answer.status_code == 405 and answer["Allow"] == "POST"
     page = answer.content.decode()
-    assert "Nothing to show at this address" in page and 'aria-label="Places"' not in page
+    assert "Nothing to show at this address" in page and 'aria-label="Main menu"' not in page
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.encoding import escape_uri_path
 from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext, gettext_noop
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
@@ -31,41 +32,53 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 PERMISSIONS: Final[dict[str, str]] = {
-    "orders.view": "see orders and their progress",
-    "patients.view": "see who a patient is: name, birth date, contact, insurance, devices",
-    "appointments.view": "see appointments",
-    "results.view": "see result values",
-    "labs.view": "see labs, tests, markers and lab accounts",
-    "reports.view": "see uploaded reports and their progress",
-    "reports.upload": "upload reports, and send them again",
-    "reports.accept": "correct, check and accept what was read from a report",
-    "records.view": "see records as the service sent them",
-    "system.view": "see sync runs, drift and unknown values",
-    "service.check": "check the connection to the service, and manage its webhook endpoints",
-    "vocabulary.change": "give meaning to unknown values from the service",
-    "events.view": "see webhook events and their outcomes",
-    "events.replay": "replay webhook events",
-    "audit.view": "see the audit trail: who saw and changed what",
-    "commands.view": "see requests to the service and their outcomes",
-    "commands.decide": "decide on requests whose outcome is unknown",
-    "orders.create": "order tests and import orders",
-    "orders.change": "cancel orders, change their dates and messages, mark draws as done",
-    "orders.simulate": "move sandbox orders along",
-    "appointments.change": "book, move and cancel visits",
-    "patients.change": "register patients, change their data, insurance and connected devices",
-    "results.match": "decide on results that match no order",
-    "results.acknowledge": "acknowledge critical results and record the calls about them",
-    "results.sign": "sign results",
-    "exceptions.work": "take, snooze and close exceptions, and record calls to patients",
-    "notes.write": "write notes and assign work",
-    "lists.export": "download lists as tables",
-    "views.share": "share saved views of lists, and set them for a role",
-    "lab_tests.change": "create and archive lab tests",
-    "lab_accounts.change": "change which teams may use a lab account",
-    "api.read": "read through the JSON API",
-    "tokens.manage": "create and revoke tokens of the JSON API",
-    "admin.open": "open the administration",
-    "staff.change": "create staff accounts, assign roles and close accounts",
+    "orders.view": gettext_noop("see orders and their progress"),
+    "patients.view": gettext_noop(
+        "see patient details: name, birth date, contact, insurance, devices"
+    ),
+    "appointments.view": gettext_noop("see appointments"),
+    "results.view": gettext_noop("see result values"),
+    "labs.view": gettext_noop("see labs, tests, markers and lab accounts"),
+    "reports.view": gettext_noop("see uploaded reports and their progress"),
+    "reports.upload": gettext_noop("upload and resend reports"),
+    "reports.accept": gettext_noop("correct, verify and accept data read from a report"),
+    "records.view": gettext_noop("see records as the service sent them"),
+    "system.view": gettext_noop("see sync runs, differences and unknown values"),
+    "service.check": gettext_noop(
+        "check the connection to the service, and manage its webhook endpoints"
+    ),
+    "vocabulary.change": gettext_noop("label unknown values from the service"),
+    "events.view": gettext_noop("see webhook events and their outcomes"),
+    "events.replay": gettext_noop("replay webhook events"),
+    "audit.view": gettext_noop("see the audit trail: who viewed and who changed what"),
+    "commands.view": gettext_noop("see requests to the service and their outcomes"),
+    "commands.decide": gettext_noop("decide on requests whose outcome is unknown"),
+    "orders.create": gettext_noop("order tests and import orders"),
+    "orders.change": gettext_noop(
+        "cancel orders, change their dates and messages, mark samples as collected"
+    ),
+    "orders.simulate": gettext_noop("advance sandbox orders"),
+    "appointments.change": gettext_noop("book, reschedule and cancel visits"),
+    "patients.change": gettext_noop(
+        "register patients, change their data, insurance and connected devices"
+    ),
+    "results.match": gettext_noop("decide on results that match no order"),
+    "results.acknowledge": gettext_noop(
+        "acknowledge critical results and record the calls about them"
+    ),
+    "results.sign": gettext_noop("sign results"),
+    "exceptions.work": gettext_noop(
+        "work on exceptions: assign, snooze, close, and record calls to patients"
+    ),
+    "notes.write": gettext_noop("write notes and assign work"),
+    "lists.export": gettext_noop("download lists"),
+    "views.share": gettext_noop("share saved views of lists, and set them for a role"),
+    "lab_tests.change": gettext_noop("create and archive lab tests"),
+    "lab_accounts.change": gettext_noop("change which teams may use a lab account"),
+    "api.read": gettext_noop("read data through the JSON API"),
+    "tokens.manage": gettext_noop("create and revoke tokens of the JSON API"),
+    "admin.open": gettext_noop("open Administration"),
+    "staff.change": gettext_noop("create staff accounts, assign roles and deactivate accounts"),
 }
 
 ADMINISTRATOR: Final = "administrator"
@@ -115,6 +128,17 @@ ROLES: Final[dict[str, frozenset[str]]] = {
 """Role (a group name) to permissions. A viewer sees no names, the front desk no result values,
 an auditor no health data at all."""
 
+ROLE_LABELS: Final[dict[str, str]] = {
+    "viewer": gettext_noop("Viewer"),
+    "front desk": gettext_noop("Front desk"),
+    "clinician": gettext_noop("Clinician"),
+    "lab coordinator": gettext_noop("Lab coordinator"),
+    "lab admin": gettext_noop("Lab admin"),
+    "auditor": gettext_noop("Auditor"),
+    SERVICE_ACCOUNT: gettext_noop("Service account"),
+    ADMINISTRATOR: gettext_noop("Administrator"),
+}
+
 _DECLARATION: Final = "declared_access"
 SIGNED_IN: Final = "signed in"
 """The declaration of a view that every role may use."""
@@ -156,6 +180,11 @@ def may(user: AbstractBaseUser | AnonymousUser, *permissions: str) -> bool:
 @lru_cache(maxsize=256)
 def _permissions_of_roles(roles: frozenset[str]) -> frozenset[str]:
     return frozenset[str]().union(*(ROLES[role] for role in roles))
+
+
+def role_label(role: str) -> str:
+    """Return the name of a role for staff, in their language."""
+    return gettext(ROLE_LABELS.get(role, role.capitalize()))
 
 
 def roles_with(permission: str) -> list[str]:
@@ -274,5 +303,8 @@ def address_without_personal_text(request: HttpRequest) -> str:
 
 
 def _render_forbidden(request: HttpRequest, permission: str) -> HttpResponse:
-    context = {"needed": PERMISSIONS[permission], "roles": roles_with(permission)}
+    context = {
+        "needed": gettext(PERMISSIONS[permission]),
+        "roles": list(map(role_label, roles_with(permission))),
+    }
     return render(request, "403.html", context, status=403)

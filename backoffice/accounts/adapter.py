@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.accounts import (
     first_passwords,
@@ -29,15 +30,14 @@ from backoffice.accounts.session_store import ORIGIN_KEY, STARTED_AT_KEY
 from backoffice.audit.recording import AuditUnavailable, record_failed_sign_in, record_sign_in
 from backoffice.core.request_ids import client_address
 
-TOO_MANY_ATTEMPTS: Final = (
-    "Too many attempts. Wait four minutes, then try again. Where you have signed in before, "
-    "attempts of others do not count; and passkeys always work."
+TOO_MANY_ATTEMPTS: Final = gettext_noop(
+    "Too many attempts. Wait four minutes and try again, or sign in with a passkey."
 )
 MESSAGE_TEXTS: Final = {
-    "mfa/messages/totp_activated.txt": "Authenticator app added",
-    "mfa/messages/totp_deactivated.txt": "Authenticator app removed",
-    "mfa/messages/webauthn_added.txt": "Passkey added",
-    "mfa/messages/webauthn_removed.txt": "Passkey removed",
+    "mfa/messages/totp_activated.txt": gettext_noop("Authenticator app added"),
+    "mfa/messages/totp_deactivated.txt": gettext_noop("Authenticator app removed"),
+    "mfa/messages/webauthn_added.txt": gettext_noop("Passkey added"),
+    "mfa/messages/webauthn_removed.txt": gettext_noop("Passkey removed"),
 }
 
 
@@ -55,16 +55,17 @@ class TooManyAttempts(ValidationError):
     """The password was not checked: too many attempts came before."""
 
     def __init__(self) -> None:
-        super().__init__(TOO_MANY_ATTEMPTS, code="too_many")
+        super().__init__(gettext(TOO_MANY_ATTEMPTS), code="too_many")
 
 
 class AccountAdapter(DefaultAccountAdapter):
     """`ACCOUNT_ADAPTER`. Record every success and every refusal. Nobody can sign up."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
-        "username_password_mismatch": "Username and password do not match. "
-        "Both are case-sensitive.",
-        "incorrect_password": "That is not your password.",
+        "username_password_mismatch": gettext_lazy(
+            "Wrong username or password. Both are case-sensitive."
+        ),
+        "incorrect_password": gettext_lazy("Wrong password."),
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
@@ -90,9 +91,9 @@ class AccountAdapter(DefaultAccountAdapter):
         extra_tags: str = "",
         message: str | None = None,
     ) -> None:
-        text = message or MESSAGE_TEXTS.get(message_template or "")
-        if text:
-            messages.add_message(request, level, text)
+        text = MESSAGE_TEXTS.get(message_template or "")
+        if message or text:
+            messages.add_message(request, level, message or gettext(text or ""))
 
     # Passwords
 
@@ -124,7 +125,7 @@ class AccountAdapter(DefaultAccountAdapter):
         assert isinstance(user, User)
         if first_passwords.is_expired(user):
             record_failed_sign_in(request, "first password over")
-            raise ValidationError(first_passwords.EXPIRED)
+            raise ValidationError(gettext(first_passwords.EXPIRED))
         return user
 
     # Signing in
@@ -132,7 +133,9 @@ class AccountAdapter(DefaultAccountAdapter):
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
         """Refuse a passkey or single sign-on of a closed account."""
         record_failed_sign_in(request)
-        messages.error(request, "You could not be signed in. Ask an administrator of your clinic.")
+        messages.error(
+            request, gettext("Sign-in failed. Ask an administrator of your clinic for help.")
+        )
         return HttpResponseRedirect(reverse("login"))
 
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:

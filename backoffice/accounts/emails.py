@@ -21,8 +21,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.models import AccountNews, PasswordReset, User
+from backoffice.accounts.reader_formats import formats_of
 from backoffice.core.request_ids import client_address
 from backoffice.core.time_formats import calendar_day, hour
 
@@ -32,13 +34,15 @@ QueuedEmail = TypeVar("QueuedEmail", AccountNews, PasswordReset)
 
 LEASE_SECONDS: Final = 120
 NEWS_DAYS: Final = 2
-VOIDED: Final = (
-    "An administrator of your clinic voided your password: it opens nothing any more, and you are "
-    "signed out everywhere.\n\n"
+VOIDED: Final = gettext_noop(
+    "An administrator of your clinic reset your password. Your old password no longer works, and "
+    "you are signed out everywhere."
 )
-UNEXPECTED: Final = "If you expected none, do nothing: it changes nothing by itself."
-UNEXPECTED_VOID: Final = (
-    "If you do not know why, ask an administrator of your clinic before you follow it."
+UNEXPECTED: Final = gettext_noop(
+    "If you did not request this link, ignore this email. Your password stays the same."
+)
+UNEXPECTED_VOID: Final = gettext_noop(
+    "If you do not know why, ask an administrator of your clinic before you use the link."
 )
 _CLAIM: Final = """
 UPDATE {table} SET due_at = statement_timestamp() + make_interval(secs => %s) WHERE {key} = (
@@ -79,7 +83,9 @@ def _send(
             same_request.delete()
             continue
         try:
-            message(row).send()
+            with formats_of(row.user):
+                email = message(row)
+            email.send()
         except (OSError, smtplib.SMTPException, ValueError) as error:
             logger.warning("an email about an account failed: %s", type(error).__name__)
         else:
@@ -99,30 +105,41 @@ def _reset_message(row: PasswordReset) -> EmailMessage:
     key = urlsafe_base64_encode(force_bytes(user.pk))
     path = reverse("password-new", args=[key, default_token_generator.make_token(user)])
     minutes = settings.PASSWORD_RESET_TIMEOUT // 60
-    return _message(
-        user.email,
-        "Set your password",
-        f"{VOIDED if row.voided else ''}"
-        f"This link sets the password of the account {user.get_username()}, once and within "
-        f"{minutes} minutes:\n\n{settings.SITE_URL}{path}\n\n"
-        f"Too late? Ask for another one: {settings.SITE_URL}{reverse('password-forgotten')}\n\n"
-        f"{UNEXPECTED_VOID if row.voided else UNEXPECTED}\n",
-    )
+    paragraphs = [
+        gettext(
+            "Use this link to set the password of the account %(username)s. It works once, for "
+            "%(minutes)s minutes:"
+        )
+        % {"username": user.get_username(), "minutes": minutes},
+        f"{settings.SITE_URL}{path}",
+        gettext("Link expired? Request a new one: %(url)s")
+        % {"url": f"{settings.SITE_URL}{reverse('password-forgotten')}"},
+        gettext(UNEXPECTED_VOID if row.voided else UNEXPECTED),
+    ]
+    if row.voided:
+        paragraphs.insert(0, gettext(VOIDED))
+    return _message(user.email, gettext("Set your password"), "\n\n".join(paragraphs) + "\n")
 
 
 def _change_message(row: AccountNews) -> EmailMessage:
     asked_at = row.asked_at.astimezone(UTC)
-    at = f"{calendar_day(asked_at)} at {hour(asked_at)} UTC"
-    return _message(
-        # Rows of an earlier version have no address.
-        row.email or row.user.email,
-        row.what,
-        f"{row.what}: account {row.user.get_username()}, on {at}, from the address "
-        f"{row.ip or 'of a machine we do not know'}.\n\n"
-        "If this was neither you nor agreed with you, tell an administrator of your clinic at "
-        "once. Where you are signed in, and by what means you do, stands here:\n\n"
-        f"{settings.SITE_URL}{reverse('account')}\n",
-    )
+    what = gettext(row.what)
+    paragraphs = [
+        gettext("%(change)s.\nAccount: %(username)s\nTime: %(time)s\nIP address: %(address)s")
+        % {
+            "change": what,
+            "username": row.user.get_username(),
+            "time": f"{calendar_day(asked_at)}, {hour(asked_at)} UTC",
+            "address": row.ip or gettext("unknown"),
+        },
+        gettext(
+            "If you did not make or expect this change, tell an administrator of your clinic right "
+            "away. See where you are signed in, and how:"
+        ),
+        f"{settings.SITE_URL}{reverse('account')}",
+    ]
+    # Rows of an earlier version have no address.
+    return _message(row.email or row.user.email, what, "\n\n".join(paragraphs) + "\n")
 
 
 def _message(to: str, subject: str, body: str) -> EmailMessage:

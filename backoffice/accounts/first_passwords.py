@@ -17,13 +17,16 @@ from allauth.account.authentication import get_authentication_records
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts import access, second_factor
 from backoffice.accounts.access import View
 from backoffice.accounts.models import PasswordReset, User
 
 HOURS: Final = 24
-EXPIRED: Final = "This first password was good for a day. Ask an administrator for another one."
+EXPIRED: Final = gettext_noop(
+    "This temporary password has expired. Ask an administrator for a new one."
+)
 _LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 """Letters and digits that are not confused with one another when read aloud."""
 _ALLOW_FIRST_PASSWORD: Final = "with_first_password"  # noqa: S105 - a name
@@ -75,5 +78,5 @@ def refuse_first_password(request: HttpRequest, view: Callable[..., object]) -> 
     if all(record["method"] != "password" for record in records):
         return None
     return second_factor.redirect_or_refuse(
-        request, "password-change", "Choose your own password first."
+        request, "password-change", gettext("Choose your own password first.")
     )

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +31,13 @@ class SiteWordValidator:
         for word in forbidden_words():
             if word in plain:
                 raise ValidationError(
-                    f"Leave out “{word}”: it is among what anybody would try here.", "our_word"
+                    gettext("Don’t use “%(word)s”. It is easy to guess here."),
+                    "our_word",
+                    {"word": word},
                 )
 
     def get_help_text(self) -> str:
-        return "Your password cannot hold words that anybody would try here."
+        return gettext("Don’t use words that are easy to guess, such as the name of the clinic.")
 
 
 def forbidden_words() -> list[str]:
@@ -61,18 +64,20 @@ class BreachedPasswordValidator:
         except OSError as error:
             logger.exception("PASSWORD_BREACHED_FILE cannot be read")
             raise ValidationError(
-                "No password can be set now: the list of published ones cannot be read. Tell an "
-                "administrator.",
+                gettext(
+                    "Passwords can’t be set right now: the list of leaked ones is unavailable. "
+                    "Tell an administrator."
+                ),
                 "unchecked",
             ) from error
         if breached:
             raise ValidationError(
-                "This password was taken from somewhere else and published: choose another one.",
+                gettext("This password appeared in a data leak. Choose another one."),
                 "breached",
             )
 
     def get_help_text(self) -> str:
-        return "Your password cannot be one that was published."
+        return gettext("Don’t use a password that appeared in a data leak.")
 
 
 def is_breached(password: str, file: Path) -> bool:

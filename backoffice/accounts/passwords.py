@@ -18,12 +18,13 @@ from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.accounts import emails
 from backoffice.accounts.models import StaffSession, User
 from backoffice.audit.recording import record_action
 
-RULES: Final = "At least 12 characters. A few unrelated words work well."
+RULES: Final = gettext_noop("At least 12 characters. A few unrelated words work well.")
 
 _QUEUE_RESET: Final = """
 INSERT INTO accounts_passwordreset (user_id)
@@ -58,9 +59,9 @@ class _NewPasswordMixin:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["new_password1"].help_text = RULES
+        self.fields["new_password1"].help_text = gettext(RULES)
         self.fields["new_password2"].help_text = ""
-        self.fields["new_password2"].label = "New password again"
+        self.fields["new_password2"].label = gettext("New password again")
 
     def save(self, commit: bool = True) -> User:
         request = context.request
@@ -68,7 +69,7 @@ class _NewPasswordMixin:
             saved: User = super().save(commit)  # type: ignore[misc]
             other_sessions(saved.pk, request).delete()
             record_action(request, "password", [saved.pk], (), self.reason)
-            emails.notify_owner(request, saved, "Your password was changed")
+            emails.notify_owner(request, saved, gettext_noop("Your password was changed"))
         return saved
 
 
@@ -83,7 +84,9 @@ class ChangePasswordForm(_NewPasswordMixin, PasswordChangeForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("old_password") and cleaned.get("new_password1") == cleaned["old_password"]:
-            self.add_error("new_password2", "This is the one you have: choose another.")
+            self.add_error(
+                "new_password2", gettext("This is your current password. Choose another one.")
+            )
         return cleaned
 
 
@@ -93,5 +96,7 @@ class NewPasswordForm(_NewPasswordMixin, SetPasswordForm):  # type: ignore[type-
 
 class PasswordResetRequestForm(forms.Form):
     email = forms.EmailField(
-        label="Email", max_length=254, widget=forms.EmailInput({"autocomplete": "email"})
+        label=gettext_lazy("Email"),
+        max_length=254,
+        widget=forms.EmailInput({"autocomplete": "email"}),
     )

@@ -24,6 +24,7 @@ from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.accounts import access, recovery_codes, throttle
 from backoffice.accounts.access import View
@@ -96,7 +97,7 @@ def refuse_without_second_factor(
         return None
     if is_allowed_before(view) or access.declared_permissions(view) == ():
         return None
-    return redirect_or_refuse(request, "second-factor", "Set up your second factor first.")
+    return redirect_or_refuse(request, "second-factor", gettext("Set up your second factor first."))
 
 
 def redirect_or_refuse(request: HttpRequest, route: str, message: str) -> HttpResponse:
@@ -133,7 +134,7 @@ class _OneTimeInput(forms.PasswordInput):
 
 class _CodeFieldForm(forms.Form):
     code = forms.CharField(
-        label="Code",
+        label=gettext_lazy("Code"),
         max_length=40,
         widget=_OneTimeInput(
             {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
@@ -149,7 +150,9 @@ class _VerifyCodeMixin(_CodeFieldForm):
     def clean_code(self) -> str:
         subject = str(self.user.pk)
         if not throttle.CODES.try_acquire(subject):
-            raise forms.ValidationError("Too many wrong codes. Wait four minutes, then try again.")
+            raise forms.ValidationError(
+                gettext("Too many wrong codes. Wait four minutes, then try again.")
+            )
         code: str = self.cleaned_data["code"]
         for authenticator in Authenticator.objects.filter(user=self.user).exclude(
             type=Authenticator.Type.WEBAUTHN
@@ -161,7 +164,7 @@ class _VerifyCodeMixin(_CodeFieldForm):
                 return code
         record_failed_sign_in(context.request, "second factor")
         raise forms.ValidationError(
-            "This code is not right, or was used before. Wait for the next one of your app."
+            gettext("Wrong code, or already used. Wait for the next code in your app.")
         )
 
 
@@ -189,16 +192,16 @@ class AuthenticatorAppForm(_CodeFieldForm, ActivateTOTPForm):
 
 class PasskeyForm(AddWebAuthnForm):
     name = forms.CharField(
-        label="Name",
+        label=gettext_lazy("Name"),
         required=False,
         max_length=60,
-        help_text="What you call the device or key it is kept on.",
+        help_text=gettext_lazy("A name for the device or security key, such as “Work laptop”."),
     )
     passwordless = forms.BooleanField(
-        label="Sign in with it alone, without user name and password",
+        label=gettext_lazy("Sign in with this passkey only, without username and password"),
         required=False,
         initial=True,
-        help_text="The device then asks for your finger, face or PIN.",
+        help_text=gettext_lazy("Your device asks for your fingerprint, face or PIN."),
     )
 
 
@@ -209,7 +212,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):
     """`MFA_ADAPTER`. Encrypt secrets before they are stored."""
 
     error_messages = DefaultMFAAdapter.error_messages | {
-        "incorrect_code": "This code is not right. Wait for the next one of your app.",
+        "incorrect_code": gettext_lazy("Wrong code. Wait for the next code in your app."),
     }
 
     def encrypt(self, text: str) -> str:
@@ -223,7 +226,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):
 
     def generate_authenticator_name(self, user: AbstractBaseUser, type: Authenticator.Type) -> str:
         count = Authenticator.objects.filter(user_id=user.pk, type=type).count()
-        return f"Passkey {count + 1}"
+        return gettext("Passkey %(number)s") % {"number": count + 1}
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
         host = context.request.get_host().partition(":")[0]

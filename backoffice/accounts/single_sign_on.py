@@ -21,6 +21,7 @@ from django.db import IntegrityError, connection, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 from jwt import PyJWTError
 
 from backoffice.accounts import emails, staff_changes
@@ -33,14 +34,14 @@ from backoffice.service.json_text import JsonObject
 logger = logging.getLogger(__name__)
 
 PROVIDER: Final = "oidc"
-_FAILURE_MESSAGE: Final = (
-    "The sign-in at {} did not work. Try again, or sign in with your password."
+_FAILURE_MESSAGE: Final = gettext_noop(
+    "Sign-in with %(provider)s failed. Try again, or sign in with your password."
 )
 TOPIC: Final = "single sign-on"
 """Object type of audit entries about links; the object id is that of the account."""
-LINKED: Final = "Your account was linked to single sign-on"
-UNLINKED: Final = "Your account was unlinked from single sign-on"
-_PROVIDER_REASON: Final = "said at the single sign-on"
+LINKED: Final = gettext_noop("Your account was linked to single sign-on")
+UNLINKED: Final = gettext_noop("Your account was unlinked from single sign-on")
+_PROVIDER_REASON: Final = "reported by single sign-on"
 FAILURES: Final = (OSError, KeyError, ValueError, PyJWTError, IntegrityError)
 """Errors of the provider, of its tokens, and of two sign-ins of one new person at once."""
 
@@ -211,5 +212,5 @@ def failure_response(request: HttpRequest, error: Exception | None) -> HttpRespo
     """Log and record the failure, and redirect to the sign-in page."""
     logger.warning("single sign-on failed", exc_info=error)
     record_refusal(request, "single sign-on")
-    messages.error(request, _FAILURE_MESSAGE.format(settings.OIDC_NAME))
+    messages.error(request, gettext(_FAILURE_MESSAGE) % {"provider": settings.OIDC_NAME})
     return HttpResponseRedirect(reverse("login"))

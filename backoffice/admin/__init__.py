@@ -5,6 +5,7 @@ packages register with Django's default site are not shown.
 
 - `site.py`: access and the index page; `groups.py`: the groups and links of the index page;
 - `lists.py`: lists without counts and offsets, and the base class of all admin classes;
+- `codes.py`: names of codes in the lists;
 - `records.py`: mirrored records, to read and to fetch again;
 - `staff.py`, `staff_list.py`, `roles.py`: people and their permissions.
 """

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-PEOPLE: Final = "People and roles"
-LABORATORIES: Final = "Laboratories"
-MIRROR: Final = "Mirror"
-WORK: Final = "Work"
-VALUES: Final = "Vocabulary"
+from django.utils.translation import gettext_noop
+
+PEOPLE: Final = gettext_noop("Staff and roles")
+LABORATORIES: Final = gettext_noop("Labs")
+MIRROR: Final = gettext_noop("Service records")
+WORK: Final = gettext_noop("Operations")
+VALUES: Final = gettext_noop("Unknown values")
 GROUPS: Final = {
     PEOPLE: "",
     LABORATORIES: "",
-    MIRROR: "What the service sent, exactly as it sent it: to read, and to fetch again.",
+    MIRROR: gettext_noop(
+        "Local copies of what the service sent, unchanged. View them or fetch them again."
+    ),
     WORK: "",
     VALUES: "",
 }
@@ -33,25 +37,83 @@ class IndexLink:
 
 
 LINKS: Final = (
-    IndexLink(PEOPLE, "Staff list", "Who has which roles, signs in, and has a second factor",
-              "staff:list", "staff.change"),
-    IndexLink(PEOPLE, "What each role may do", "Roles and permissions side by side", "roles",
-              "staff.change"),
-    IndexLink(WORK, "Events", "What the service sent by webhook, and the outcomes", "events:list",
-              "events.view"),
-    IndexLink(WORK, "Replay failed events", "All that failed for the same reason, after a preview",
-              "events:replay", "events.replay"),
-    IndexLink(WORK, "Requests", "What staff asked of the service", "commands:list",
-              "commands.view"),
-    IndexLink(WORK, "Needs your decision", "Requests whose outcome is unknown", "commands:list",
-              "commands.decide", "?show=decide"),
-    IndexLink(WORK, "Runs", "Syncs of the service’s lists", "runs:list", "system.view"),
-    IndexLink(WORK, "Look-ups", "Records read one by one: what is due, what failed",
-              "system:health", "system.view", "#lookups"),
-    IndexLink(WORK, "Differences", "Where our copy differed from the service", "drift:list",
-              "system.view"),
-    IndexLink(WORK, "Unread records", "Records that failed validation", "unread:list",
-              "system.view"),
-    IndexLink(VALUES, "Unknown values", "Give each a meaning: bucket and words",
-              "system:unknown", "system.view"),
-)  # fmt: skip
+    IndexLink(
+        PEOPLE,
+        gettext_noop("Staff list"),
+        gettext_noop("All staff with roles, last sign-in and second factor"),
+        "staff:list",
+        "staff.change",
+    ),
+    IndexLink(
+        PEOPLE,
+        gettext_noop("Permissions by role"),
+        gettext_noop("Roles and permissions side by side"),
+        "roles",
+        "staff.change",
+    ),
+    IndexLink(
+        WORK,
+        gettext_noop("Events"),
+        gettext_noop("Webhook events from the service and their outcomes"),
+        "events:list",
+        "events.view",
+    ),
+    IndexLink(
+        WORK,
+        gettext_noop("Replay failed events"),
+        gettext_noop("Replay all events that failed for the same reason, after a preview"),
+        "events:replay",
+        "events.replay",
+    ),
+    IndexLink(
+        WORK,
+        gettext_noop("Requests"),
+        gettext_noop("Requests that staff sent to the service"),
+        "commands:list",
+        "commands.view",
+    ),
+    IndexLink(
+        WORK,
+        gettext_noop("Needs your decision"),
+        gettext_noop("Requests whose outcome is unknown"),
+        "commands:list",
+        "commands.decide",
+        "?show=decide",
+    ),
+    IndexLink(
+        WORK,
+        gettext_noop("Runs"),
+        gettext_noop("Syncs of the service’s lists"),
+        "runs:list",
+        "system.view",
+    ),
+    IndexLink(
+        WORK,
+        gettext_noop("Lookups"),
+        gettext_noop("Records fetched one at a time: due and failed"),
+        "system:health",
+        "system.view",
+        "#lookups",
+    ),
+    IndexLink(
+        WORK,
+        gettext_noop("Differences"),
+        gettext_noop("Where our copy differed from the service"),
+        "drift:list",
+        "system.view",
+    ),
+    IndexLink(
+        WORK,
+        gettext_noop("Unread records"),
+        gettext_noop("Records that failed validation"),
+        "unread:list",
+        "system.view",
+    ),
+    IndexLink(
+        VALUES,
+        gettext_noop("Unknown values"),
+        gettext_noop("Choose a label and a group for each value"),
+        "system:unknown",
+        "system.view",
+    ),
+)

@@ -6,7 +6,7 @@ Django's changelist, its filters, and its forms are used behind them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, ClassVar, Final, TypeVar
 from uuid import UUID
@@ -19,9 +19,12 @@ from django.core.exceptions import BadRequest, ObjectDoesNotExist, ValidationErr
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from backoffice.accounts.access import may
+from backoffice.admin import codes
 from backoffice.pages.formats import yes_no
 from backoffice.pages.macros import render_macro
 from backoffice.pages.paging.filtered_page import count_and_page
@@ -68,7 +71,29 @@ class KeysetList(ChangeList):
 
     @property
     def filters(self) -> list[tuple[str, Sequence[object]]]:
-        return [(str(spec.title), list(spec.choices(self))) for spec in self.filter_specs]
+        return [
+            (str(spec.title), [self._filter_choice(spec, dict(one)) for one in spec.choices(self)])
+            for spec in self.filter_specs
+        ]
+
+    def _filter_choice(self, spec: Any, choice: dict[str, object]) -> dict[str, object]:
+        """Return a choice of a filter of a column with codes, with the name of the code."""
+        column = getattr(spec, "field_path", "")
+        return {**choice, "display": self.named_code(column, str(choice["display"]))}
+
+    def named_code(self, column: object, value: str) -> str:
+        """Return a code with its name, `Active (active)`; other text unchanged."""
+        kind = self.model_admin
+        assert isinstance(kind, BaseAdmin)
+        if isinstance(column, str) and column in kind.code_names:
+            if column not in self._names:
+                self._names[column] = kind.code_names[column]()
+            return codes.with_code(self._names[column].get(value, ""), value)
+        return codes.named(self.model, column, value)
+
+    @cached_property
+    def _names(self) -> dict[str, Mapping[str, str]]:
+        return {}
 
     @property
     def headers(self) -> list[str]:
@@ -92,7 +117,10 @@ class KeysetList(ChangeList):
         ]
 
     def _cell(self, name: ColumnName, row: Model) -> SafeString | str:
-        return display_value(lookup_field(name, row, self.model_admin)[2], short=True)
+        value = lookup_field(name, row, self.model_admin)[2]
+        if type(value) is str:
+            value = self.named_code(name, value)
+        return display_value(value, short=True)
 
     def _label(self, name: ColumnName) -> str:
         return column_label(str(label_for_field(name, self.model, self.model_admin)))
@@ -114,6 +142,8 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
     sort: ClassVar[Sort] = Sort(("id",))
     search_hint: ClassVar[str] = ""
     """Description of what the search box accepts."""
+    code_names: ClassVar[Mapping[str, Callable[[], Mapping[str, str]]]] = {}
+    """By column with codes that have names in a table: a function that returns the names."""
 
     def __init__(self, model: type[Model], admin_site: AdminSite) -> None:
         super().__init__(model, admin_site)
@@ -166,7 +196,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
         sent = request.POST.copy()
         sent.pop("select_across", None)
         if not all(map(self._is_key, sent.getlist(ACTION_CHECKBOX_NAME))):
-            raise BadRequest("What was selected is no row of this list.")
+            raise BadRequest(gettext("A selected row is not in this list. Reload the page."))
         request.POST = sent  # type: ignore[assignment]  # Django reads it there
         return super().response_action(request, queryset, *args, **options)
 
@@ -178,7 +208,8 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
     ) -> HttpResponse:
         row = context.get("original")
-        context["heading"] = self.display_name(row) if row is not None else f"New {self.singular}"
+        new = gettext("New %(kind)s") % {"kind": gettext(self.singular)}
+        context["heading"] = self.display_name(row) if row is not None else new
         context["kind"] = self
         return super().render_change_form(request, context, *args, **options)
 
@@ -249,7 +280,8 @@ SPELLED_OUT: Final = {
 
 def column_label(name: str) -> str:
     """Return the label of a column: `Provider ID` for `provider id`."""
-    return capitalize_first(" ".join(SPELLED_OUT.get(word, word) for word in name.split()))
+    words = gettext(name).split()
+    return capitalize_first(" ".join(SPELLED_OUT.get(word, word) for word in words))
 
 
 def admin_url(site: str, row: Model, page: str = "change") -> str:

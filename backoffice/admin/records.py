@@ -20,10 +20,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice.accounts.access import may, roles_with
-from backoffice.admin import groups
+from backoffice.accounts.access import may, role_label, roles_with
+from backoffice.admin import codes, groups
 from backoffice.admin.lists import (
     BaseAdmin,
     admin_url,
@@ -45,16 +47,17 @@ from backoffice.sync.runs import SyncedList, request_run
 
 MAX_FETCHED: Final = 100
 """The most rows that are fetched again at once."""
-FETCH_REQUESTED: Final = (
-    "The service is asked within seconds. The outcome appears on each record’s page."
+FETCH_REQUESTED: Final = gettext_noop(
+    "Requested. The outcome appears on each record’s page in a few seconds."
 )
-LIST_RUN_REQUESTED: Final = (
-    "These can only be fetched with their whole list. A run over it has been requested; see "
-    "System > Runs."
+LIST_RUN_REQUESTED: Final = gettext_noop(
+    "These records can only be fetched with their whole list. A run was requested: see System > "
+    "Runs."
 )
-LIST_RUN_OPEN: Final = "A run over this list is already open and will bring them."
-NOT_FETCHABLE: Final = "None of these can be fetched: the service offers no call for it."
-TOO_MANY_CHOSEN: Final = f"Choose at most {MAX_FETCHED} at once. Nothing was requested."
+LIST_RUN_OPEN: Final = gettext_noop(
+    "A run of this list is already in progress and includes these records."
+)
+NOT_FETCHABLE: Final = gettext_noop("The service has no way to fetch these records.")
 
 LookupKeys = Mapping[str, Iterable[object]]
 """Keys to read, by the kind of lookup."""
@@ -89,7 +92,7 @@ class RecordAdmin(BaseAdmin):
     identifiers: ClassVar[tuple[str, ...]] = ()
     """Those of `searched` that match in any spelling."""
     synced_list: ClassVar[SyncedList | None] = None
-    search_hint = "Full ID"
+    search_hint = gettext_noop("Full ID")
     search_fields = ("pk",)  # `get_search_results` reads `searched`
     actions = ("fetch_again",)
 
@@ -158,16 +161,16 @@ class RecordAdmin(BaseAdmin):
         url, name = self.lead(row)
         context = {
             "row": row,
-            "names": capitalize_first(self.plural),
+            "names": capitalize_first(gettext(self.plural)),
             "list_url": admin_list_url(self),
             "fetch_url": admin_url(self.admin_site.name, row, "fetch"),
             "columns": [
-                (column_label(str(field.verbose_name)), display_value(getattr(row, field.attname)))
+                (column_label(str(field.verbose_name)), self._value(row, field))
                 for field in self.opts.fields
                 if field.name not in ("record", "content_hash")
             ],
             "record": row.pretty() if may(request.user, "records.view") else None,
-            "shown_to": roles_with("records.view"),
+            "shown_to": list(map(role_label, roles_with("records.view"))),
             "fetches": self._fetches(row),
             "lead": {"url": url, "name": name} if url else None,
         }
@@ -179,11 +182,20 @@ class RecordAdmin(BaseAdmin):
         self._fetch(request, [row])
         return redirect(admin_url(self.admin_site.name, row))
 
-    @display("Fetch again")
+    def _value(self, row: Any, field: Any) -> SafeString | str:
+        value = getattr(row, field.attname)
+        if field.name in self.code_names:
+            value = codes.with_code(self.code_names[field.name]().get(value, ""), value)
+        elif type(value) is str:
+            value = codes.named(self.model, field.name, value)
+        return display_value(value)
+
+    @display(gettext_noop("Fetch again"))
     def fetch_again(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
         rows = list(queryset[: MAX_FETCHED + 1])
         if len(rows) > MAX_FETCHED:
-            messages.error(request, TOO_MANY_CHOSEN)
+            text = gettext("Select at most %(count)s rows. Nothing was requested.")
+            messages.error(request, text % {"count": MAX_FETCHED})
         else:
             self._fetch(request, rows)
 
@@ -193,7 +205,7 @@ class RecordAdmin(BaseAdmin):
             for kind, keys in self.reasons(row).items():
                 reasons.setdefault(kind, set()).update(keys)
         if not reasons and self.synced_list is None:
-            messages.warning(request, NOT_FETCHABLE)
+            messages.warning(request, gettext(NOT_FETCHABLE))
             return
         with transaction.atomic():
             run = None
@@ -204,7 +216,8 @@ class RecordAdmin(BaseAdmin):
             keys = [row.pk for row in rows]
             record_action(request, f"fetch {self.topic} again", keys, self.patients_of(rows))
         messages.success(
-            request, FETCH_REQUESTED if reasons else LIST_RUN_REQUESTED if run else LIST_RUN_OPEN
+            request,
+            gettext(FETCH_REQUESTED if reasons else LIST_RUN_REQUESTED if run else LIST_RUN_OPEN),
         )
 
     def _fetches(self, row: Model) -> list[FetchStatus]:
@@ -238,39 +251,44 @@ def admin_list_url(kind: BaseAdmin) -> str:
 
 
 def _lookup_status(kind: str, lookups: list[Lookup]) -> FetchStatus:
-    what = vocabulary.LISTS.get(kind, kind)
+    what = gettext(vocabulary.LISTS.get(kind, kind))
     now = timezone.now()
     if not lookups:
-        return FetchStatus(
-            what, "Came with its list; not fetched on its own yet.", vocabulary.PREPARING
-        )
+        words = gettext("Read with its list, not fetched separately yet.")
+        return FetchStatus(what, words, vocabulary.PREPARING)
     due = [lookup for lookup in lookups if lookup.due_at is not None and lookup.due_at <= now]
     failing = next((lookup for lookup in lookups if lookup.error), None)
     last_read_at = max((row.looked_at for row in lookups if row.looked_at), default=None)
     if failing is not None:
         return FetchStatus(
-            what, f"{failing.error}. {_retry_text(failing, now)}", vocabulary.NEEDS_ACTION
+            what,
+            f"{gettext(failing.error)}. {_retry_text(failing, now)}",
+            vocabulary.NEEDS_ACTION,
         )
     if due:
-        return FetchStatus(what, "Requested: a worker reads it next.", vocabulary.ON_THE_WAY)
+        return FetchStatus(what, gettext("Requested. It is fetched next."), vocabulary.ON_THE_WAY)
     if last_read_at is None:
-        return FetchStatus(what, "Not read yet.", vocabulary.PREPARING)
-    return FetchStatus(what, f"Read {ago(last_read_at, now)}.", vocabulary.RESULT_IN)
+        return FetchStatus(what, gettext("Not read yet."), vocabulary.PREPARING)
+    words = gettext("Read %(ago)s.") % {"ago": ago(last_read_at, now)}
+    return FetchStatus(what, words, vocabulary.RESULT_IN)
 
 
 def _list_status(synced_list: SyncedList) -> FetchStatus:
-    what = f"{vocabulary.LISTS.get(synced_list.resource, synced_list.resource)}, the whole list"
+    name = gettext(vocabulary.LISTS.get(synced_list.resource, synced_list.resource))
+    what = gettext("%(list)s, whole list") % {"list": name}
     runs = SyncRun.objects.filter(resource=synced_list.resource, full=synced_list.full)
     run = runs.order_by("-created_at").first()
     if run is None:
-        return FetchStatus(what, "Never read.", vocabulary.PREPARING)
+        return FetchStatus(what, gettext("Never read."), vocabulary.PREPARING)
     family, _, word = state_of(run)
     last_read = ago(run.finished_at or run.created_at, timezone.now())
-    return FetchStatus(what, f"{word}, {last_read}.{f' {run.error}' if run.error else ''}", family)
+    words = f"{gettext(word)}, {last_read}."
+    return FetchStatus(what, f"{words} {gettext(run.error)}" if run.error else words, family)
 
 
 def _retry_text(failing: Lookup, now: datetime) -> str:
     if failing.due_at is None:
-        return "Will not be retried automatically."
-    soon = failing.due_at - now < timedelta(minutes=1)
-    return f"Retried {'within a minute' if soon else ago(failing.due_at, now)}."
+        return gettext("Not retried automatically.")
+    if failing.due_at - now < timedelta(minutes=1):
+        return gettext("Next try within a minute.")
+    return gettext("Next try %(time)s.") % {"time": ago(failing.due_at, now)}

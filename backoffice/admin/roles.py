@@ -9,21 +9,22 @@ from django.db.models import Count, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts import role_summary
-from backoffice.accounts.access import ADMINISTRATOR, PERMISSIONS, ROLES
+from backoffice.accounts.access import ADMINISTRATOR, PERMISSIONS, ROLES, role_label
 from backoffice.accounts.models import User
 from backoffice.admin import groups
-from backoffice.admin.lists import BaseAdmin, capitalize_first, display
+from backoffice.admin.lists import BaseAdmin, display
 from backoffice.admin.site import site
 from backoffice.pages.paging.pages import Sort
 
 
 class RoleAdmin(BaseAdmin):
     group = groups.PEOPLE
-    singular, plural = "role", "roles"
-    words = "What each role may do, and who holds it"
+    singular, plural = gettext_noop("role"), gettext_noop("roles")
+    words = gettext_noop("Permissions of each role and the staff who have it")
     needs = ("staff.change",)
     sort = Sort(("name",))
     list_display = ("title", "grants", "people")
@@ -35,15 +36,15 @@ class RoleAdmin(BaseAdmin):
         )
         return with_counts
 
-    @display("Name")
+    @display(gettext_noop("Name"))
     def title(self, role: Group) -> str:
-        return capitalize_first(role.name)
+        return role_label(role.name)
 
-    @display("May do")
+    @display(gettext_noop("Permissions"))
     def grants(self, role: Group) -> str:
         return role_summary.summarize(ROLES[role.name])
 
-    @display("People")
+    @display(gettext_noop("Staff"))
     def people(self, role: Any) -> int:
         return int(role.holders)
 
@@ -64,8 +65,9 @@ class RoleAdmin(BaseAdmin):
             holders |= Q(is_superuser=True)
         context = {
             "role": role,
+            "label": role_label(role.name),
             "grants": [
-                (permission, words, permission in ROLES[role.name])
+                (permission, gettext(words), permission in ROLES[role.name])
                 for permission, words in PERMISSIONS.items()
             ],
             "people": User.objects.filter(holders, is_active=True).distinct().order_by("username"),

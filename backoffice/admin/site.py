@@ -8,6 +8,7 @@ from django.contrib.admin import AdminSite
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, URLResolver, include, path, reverse
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.accounts.access import View, may, requires
 from backoffice.admin.groups import GROUPS, LINKS
@@ -17,7 +18,7 @@ from backoffice.admin.lists import BaseAdmin, capitalize_first
 class AdministrationSite(AdminSite):
     """The admin site without sign-in, sign-out, and password pages of its own."""
 
-    site_header = site_title = index_title = "Administration"
+    site_header = site_title = index_title = gettext_lazy("Administration")
 
     def has_permission(self, request: HttpRequest) -> bool:
         return may(request.user, "admin.open")
@@ -49,17 +50,21 @@ class AdministrationSite(AdminSite):
                 name = f"{model._meta.app_label}_{model._meta.model_name}"
                 lines[admin.group].append(
                     {
-                        "label": capitalize_first(admin.plural),
-                        "words": admin.words,
+                        "label": capitalize_first(gettext(admin.plural)),
+                        "words": gettext(admin.words),
                         "url": reverse(f"{self.name}:{name}_changelist"),
                     }
                 )
         for link in LINKS:
             if may(request.user, link.permission) and (url := _url_or_empty(link.route)):
-                line = {"label": link.label, "words": link.words, "url": url + link.query}
+                line = {
+                    "label": gettext(link.label),
+                    "words": gettext(link.words),
+                    "url": url + link.query,
+                }
                 lines[link.group].append(line)
         groups = [
-            {"title": title, "words": GROUPS[title], "lines": entries}
+            {"title": gettext(title), "words": gettext(GROUPS[title]), "lines": entries}
             for title, entries in lines.items()
             if entries
         ]

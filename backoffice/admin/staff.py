@@ -22,6 +22,7 @@ from django.forms.boundfield import BoundWidget
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.accounts import (
     emails,
@@ -30,7 +31,13 @@ from backoffice.accounts import (
     single_sign_on,
     staff_changes,
 )
-from backoffice.accounts.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
+from backoffice.accounts.access import (
+    ADMINISTRATOR,
+    PERMISSIONS,
+    ROLES,
+    SERVICE_ACCOUNT,
+    role_label,
+)
 from backoffice.accounts.models import User
 from backoffice.accounts.passwords import other_sessions
 from backoffice.accounts.recent_authentication import require_recent_authentication
@@ -43,16 +50,25 @@ from backoffice.pages.paging.pages import Sort
 from backoffice.pages.preferences import PreferencesForm
 from backoffice.team.template_functions import staff_name
 
-OWN_ADMINISTRATION: Final = (
-    "Nobody takes the administration from themselves: ask another administrator."
+OWN_ADMINISTRATION: Final = gettext_noop(
+    "You can’t remove your own administrator role. Ask another administrator."
 )
-OWN_ACCOUNT: Final = "Nobody ends their own account: ask another administrator."
-WITHOUT_ROLE: Final = "{} has no role: whoever signs in with this account finds no pages."
-NO_LONGER_ADMINISTRATOR: Final = (
-    "You are no administrator any more: somebody took it from you just now."
+OWN_ACCOUNT: Final = gettext_noop(
+    "You can’t deactivate your own account. Ask another administrator."
 )
-SHOWN_ONCE: Final = "You are shown a temporary password for them, and their sessions end."
-NOT_UNIQUE: Final = "Another account has this {}: everybody has one of their own."
+WITHOUT_ROLE: Final = gettext_noop("%(name)s has no role and can’t open any page. Choose a role.")
+NO_LONGER_ADMINISTRATOR: Final = gettext_noop(
+    "You are no longer an administrator: another administrator just removed the role."
+)
+PASSWORD_SHOWN: Final = gettext_noop(
+    "Use this if the password was forgotten or someone else knows it. You’ll see a temporary "
+    "password, and the person is signed out everywhere."
+)
+PASSWORD_MAILED: Final = gettext_noop(
+    "Use this if the password was forgotten or someone else knows it. The person gets an email "
+    "with a link to set a new one."
+)
+NOT_UNIQUE: Final = gettext_noop("Another account already has this %(field)s. Use a different one.")
 
 
 class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
@@ -65,18 +81,26 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
     )
 
     roles = forms.MultipleChoiceField(
-        label="Roles", required=False, widget=forms.CheckboxSelectMultiple
+        label=gettext_lazy("Roles"), required=False, widget=forms.CheckboxSelectMultiple
     )
-    anew = forms.BooleanField(label="Reset their password", required=False)
+    anew = forms.BooleanField(label=gettext_lazy("Reset password"), required=False)
 
     class Meta:
         model = User
         fields = ("first_name", "last_name", "email", "username", "time_zone", "is_active")
-        labels = {"username": "Username", "email": "Email", "is_active": "Active"}
+        labels = {
+            "username": gettext_lazy("Username"),
+            "email": gettext_lazy("Email"),
+            "time_zone": gettext_lazy("Time zone"),
+            "is_active": gettext_lazy("Active"),
+        }
         help_texts = {
             "username": "",
-            "is_active": "If not checked, nobody can sign in with it, and open sessions end at "
-            "once. What was done under it stays on record.",
+            "time_zone": gettext_lazy("For example America/New_York"),
+            "is_active": gettext_lazy(
+                "Uncheck to deactivate the account: nobody can sign in with it, and open sessions "
+                "end right away. Its past activity stays on record."
+            ),
         }
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -88,16 +112,14 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         field = self.fields["roles"]
         assert isinstance(field, forms.MultipleChoiceField)
         field.choices = [
-            (role, role.capitalize())
-            for role in ROLES
-            if role != SERVICE_ACCOUNT or self.is_service
+            (role, role_label(role)) for role in ROLES if role != SERVICE_ACCOUNT or self.is_service
         ]
         self.initial["roles"] = sorted(roles)
         if self.instance._state.adding or self.is_service:
             del self.fields["anew"]
         else:
-            self.fields["anew"].help_text = "If it was forgotten, or somebody else knows it. " + (
-                "They get a link to set another." if settings.EMAIL_URL else SHOWN_ONCE
+            self.fields["anew"].help_text = gettext(
+                PASSWORD_MAILED if settings.EMAIL_URL else PASSWORD_SHOWN
             )
 
     @property
@@ -108,7 +130,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
             (
                 box,
                 role_summary.summarize(names),
-                [PERMISSIONS[name] for name in PERMISSIONS if name in names],
+                [gettext(PERMISSIONS[name]) for name in PERMISSIONS if name in names],
             )
             for box, names in granted
         ]
@@ -131,7 +153,8 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         typed: str = self.cleaned_data[name]
         others = User.objects.exclude(pk=self.instance.pk)
         if typed and others.filter(**{f"{name}__iexact": typed}).exists():
-            raise ValidationError(NOT_UNIQUE.format(str(self.fields[name].label).lower()))
+            label = str(self.fields[name].label).lower()
+            raise ValidationError(gettext(NOT_UNIQUE) % {"field": label})
         return typed
 
     clean_time_zone = PreferencesForm.clean_time_zone
@@ -140,21 +163,21 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         administrators = _locked_administrators()
         if self.actor.pk not in administrators:
-            raise ValidationError(NO_LONGER_ADMINISTRATOR)
+            raise ValidationError(gettext(NO_LONGER_ADMINISTRATOR))
         if self.instance.pk == self.actor.pk:
             if ADMINISTRATOR not in cleaned.get("roles", ()):
-                self.add_error("roles", OWN_ADMINISTRATION)
+                self.add_error("roles", gettext(OWN_ADMINISTRATION))
             if not cleaned.get("is_active"):
-                self.add_error("is_active", OWN_ACCOUNT)
+                self.add_error("is_active", gettext(OWN_ACCOUNT))
         return cleaned
 
 
 class RoleFilter(SimpleListFilter):
-    title = "Role"
+    title = gettext_lazy("Role")
     parameter_name = "role"
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return [(role, role) for role in ROLES]
+        return [(role, role_label(role)) for role in ROLES]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> QuerySet[User]:
         role = self.value()
@@ -167,8 +190,8 @@ class StaffAdmin(BaseAdmin):
     """Accounts, which can be changed only after recent authentication."""
 
     group = groups.PEOPLE
-    singular, plural = "member of staff", "staff"
-    words = "Create accounts, assign roles, close accounts"
+    singular, plural = gettext_noop("staff member"), gettext_noop("staff")
+    words = gettext_noop("Create accounts, assign roles, deactivate accounts")
     needs = ("staff.change",)
     changes = "staff.change"
     sort = Sort(("username",))
@@ -176,7 +199,7 @@ class StaffAdmin(BaseAdmin):
     change_form_template = add_form_template = "administration/staff.html"
     list_filter = (RoleFilter, "is_active")
     search_fields = ("username", "first_name", "last_name", "email")
-    search_hint = "Name, username or email"
+    search_hint = gettext_noop("Name, username or email")
     actions = ("take_second_factors", "unlink_single_sign_on")
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
@@ -196,28 +219,28 @@ class StaffAdmin(BaseAdmin):
     def display_name(self, row: User) -> str:
         return staff_name(row)
 
-    @display("Name")
+    @display(gettext_noop("Name"))
     def person(self, user: User) -> str:
         return self.display_name(user)
 
-    @display("Username")
+    @display(gettext_noop("Username"))
     def log_in_name(self, user: User) -> str:
         return user.get_username()
 
-    @display("Email")
+    @display(gettext_noop("Email"))
     def mail(self, user: User) -> str:
         return user.email
 
-    @display("Last sign-in")
+    @display(gettext_noop("Last sign-in"))
     def last_seen(self, user: User) -> datetime | None:
         return user.last_login
 
-    @display("Roles")
+    @display(gettext_noop("Roles"))
     def role_names(self, user: User) -> str:
-        nothing = "none: finds no pages" if user.is_active else ""
-        return ", ".join(staff_changes.roles_of_account(user)) or nothing
+        nothing = gettext("None: can’t open any page") if user.is_active else ""
+        return ", ".join(map(role_label, staff_changes.roles_of_account(user))) or nothing
 
-    @display("Second factor")
+    @display(gettext_noop("Second factor"))
     def second_factor(self, user: Any) -> bool:
         return bool(user.has_second_factor)
 
@@ -228,28 +251,35 @@ class StaffAdmin(BaseAdmin):
         form = super().get_form(request, obj, change, fields=StaffForm.Meta.fields)
         return type("Form", (form,), {"actor": request.user})
 
-    @admin.action(description="Remove second factors")
+    @admin.action(description=gettext_lazy("Remove second factors"))
     def take_second_factors(self, request: HttpRequest, people: QuerySet[User]) -> None:
         with transaction.atomic():
             for user in people:
                 Authenticator.objects.filter(user=user).delete()
                 other_sessions(user.pk, request).delete()
-                record_action(request, "second factor", [user.pk], (), "taken away")
-                emails.notify_owner(request, user, "Your second factors were taken away")
+                record_action(
+                    request, "second factor", [user.pk], (), "removed by an administrator"
+                )
+                emails.notify_owner(request, user, gettext_noop("Your second factors were removed"))
         messages.success(
-            request, "They are signed out, and set up a new second factor at their next sign-in."
+            request,
+            gettext(
+                "Second factors removed. The selected staff are signed out and set up a new second "
+                "factor at the next sign-in."
+            ),
         )
 
-    @admin.action(description="Unlink from single sign-on")
+    @admin.action(description=gettext_lazy("Unlink from single sign-on"))
     def unlink_single_sign_on(self, request: HttpRequest, people: QuerySet[User]) -> None:
         with transaction.atomic():
             unlinked = [user for user in people if single_sign_on.unlink(request, user)]
             for user in unlinked:
                 other_sessions(user.pk, request).delete()
-        count = f"{len(unlinked)} of {len(people)} accounts"
-        messages.success(
-            request, f"Unlinked: {count}. The next sign-in by a verified email address links anew."
+        text = gettext(
+            "Unlinked: %(unlinked)s of %(total)s accounts. The next single sign-on with a verified "
+            "email address links an account again."
         )
+        messages.success(request, text % {"unlinked": len(unlinked), "total": len(people)})
 
     def save_model(self, request: HttpRequest, obj: User, form: StaffForm, change: bool) -> None:
         """Save the account, its roles, and the audit entry in the transaction of the request."""
@@ -261,7 +291,7 @@ class StaffAdmin(BaseAdmin):
         if not change or cleaned.get("anew"):
             first = first_passwords.issue(obj, voided=change)
             request.first_password = first  # type: ignore[attr-defined]  # for `_first_password_page`
-        recorded = {**after, "password": "set anew"} if cleaned.get("anew") else after
+        recorded = {**after, "password": "reset"} if cleaned.get("anew") else after
         record_change(request, staff_changes.TOPIC, [obj.pk], before=before, after=recorded)
         if obj.pk != getattr(request.user, "pk", None) and _ends_sessions(before, recorded):
             other_sessions(obj.pk, request).delete()
@@ -280,7 +310,8 @@ class StaffAdmin(BaseAdmin):
         """Return the page that shows a first password once; no message and no session stores it."""
         first: str | None = getattr(request, "first_password", None)
         if first == "":
-            messages.success(request, f"A link to set a password is on its way to {user.email}.")
+            text = gettext("A link to set a password is on its way to %(email)s.")
+            messages.success(request, text % {"email": user.email})
         if not first:
             return None
         context = {
@@ -297,7 +328,7 @@ class StaffAdmin(BaseAdmin):
 
 
 def _no_role_warning(user: User) -> str:
-    return WITHOUT_ROLE.format(staff_name(user))
+    return gettext(WITHOUT_ROLE) % {"name": staff_name(user)}
 
 
 def _locked_administrators() -> set[int]:
@@ -315,9 +346,10 @@ def _notify_owner(request: HttpRequest, user: User, email: str, *, voided: bool)
     """Notify the owner at their old address: the person who voided the password may have changed
     the address, too."""
     if voided:
-        emails.notify_owner(request, user, "Your password was voided", email=email)
+        emails.notify_owner(request, user, gettext_noop("Your password was reset"), email=email)
     if email != user.email:
-        emails.notify_owner(request, user, "Your email address was changed", email=email)
+        what = gettext_noop("Your email address was changed")
+        emails.notify_owner(request, user, what, email=email)
 
 
 def _ends_sessions(before: dict[str, str], after: dict[str, str]) -> bool:

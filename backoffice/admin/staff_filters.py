@@ -9,9 +9,10 @@ from typing import ClassVar, Final
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext_lazy, gettext_noop
 from django_filters import CharFilter, ChoiceFilter
 
-from backoffice.accounts.access import ROLES
+from backoffice.accounts.access import ROLE_LABELS, ROLES
 from backoffice.accounts.models import User
 from backoffice.accounts.staff_queries import has_role, has_second_factor
 from backoffice.core.encryption.url_tokens import PersonalParameters
@@ -35,39 +36,45 @@ class StaffListForm(FilterForm):
     PRIVATE_SORTS = frozenset({"name", "username"})
     WORDS = PersonalParameters("staff", frozenset({"q"}))
     FILTERS: ClassVar = (
-        FilterGroup("Role", ("role",), always_shown=True),
-        FilterGroup("Account", ("active",), always_shown=True),
-        FilterGroup("Second factor", ("second_factor",), always_shown=True),
-        FilterGroup("Last sign-in", ("signed_in",), always_shown=True),
+        FilterGroup(gettext_noop("Role"), ("role",), always_shown=True),
+        FilterGroup(gettext_noop("Account"), ("active",), always_shown=True),
+        FilterGroup(gettext_noop("Second factor"), ("second_factor",), always_shown=True),
+        FilterGroup(gettext_noop("Last sign-in"), ("signed_in",), always_shown=True),
     )
 
 
 class StaffFilterSet(ListFilterSet):
-    q = CharFilter(max_length=100, label="Search", method="filter_words")
+    q = CharFilter(max_length=100, label=gettext_lazy("Search"), method="filter_words")
     role = ChoicesFilter(
         "groups",
-        label="Role",
-        choices=[*((role, role.capitalize()) for role in ROLES), (NO_ROLE, "No role")],
+        label=gettext_lazy("Role"),
+        choices=[
+            *((role, gettext_lazy(label)) for role, label in ROLE_LABELS.items()),
+            (NO_ROLE, gettext_lazy("No role")),
+        ],
         method="filter_roles",
     )
     active = ChoiceFilter(
         "is_active",
-        label="Account",
-        empty_label="Either",
-        choices=[("true", "Active"), ("false", "Closed")],
+        label=gettext_lazy("Account"),
+        empty_label=gettext_lazy("Any"),
+        choices=[("true", gettext_lazy("Active")), ("false", gettext_lazy("Inactive"))],
         method="filter_active",
     )
     second_factor = ChoiceFilter(
-        label="Second factor",
-        empty_label="Either",
-        choices=[("true", "Set up"), ("false", "Not set up")],
+        label=gettext_lazy("Second factor"),
+        empty_label=gettext_lazy("Any"),
+        choices=[("true", gettext_lazy("Set up")), ("false", gettext_lazy("Not set up"))],
         method="filter_second_factor",
     )
     signed_in = ChoiceFilter(
         "last_login",
-        label="Last sign-in",
-        empty_label="Any time",
-        choices=[(NEVER, "Never"), ("dormant", f"Not in the last {DORMANT_DAYS} days")],
+        label=gettext_lazy("Last sign-in"),
+        empty_label=gettext_lazy("Any time"),
+        choices=[
+            (NEVER, gettext_lazy("Never")),
+            ("dormant", gettext_lazy("Not in the last 90 days")),
+        ],
         method="filter_last_sign_in",
     )
 

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.audit.filters import AuditFilterSet
@@ -34,7 +35,10 @@ RECORD_PAGES: Final = {
 """Kinds of records that have a page: its route, and the permission to open it."""
 
 
-UNNAMED_ACTORS: Final = {"anonymous": "Nobody known", "machine": "Somebody at the machine"}
+UNNAMED_ACTORS: Final = {
+    "anonymous": gettext_noop("Not signed in"),
+    "machine": gettext_noop("Server command line"),
+}
 MAX_ID_LENGTH: Final = 36
 """Characters of an id shown in a row: the length of a UUID, which `short_id` shortens."""
 
@@ -53,12 +57,12 @@ def record_page_url(kind: str, key: str, user: Any) -> str:
 def actor_name(entry: AuditEntry) -> str:
     """Return the name of the actor of an entry."""
     if entry.actor is None:
-        return UNNAMED_ACTORS.get(entry.actor_kind, "The back office")
+        return gettext(UNNAMED_ACTORS.get(entry.actor_kind, gettext_noop("The back office")))
     return entry.actor.get_full_name()
 
 
 def action_label(entry: AuditEntry) -> str:
-    return ACTION_LABELS.get(entry.action, entry.action.capitalize())
+    return gettext(ACTION_LABELS.get(entry.action, entry.action.capitalize()))
 
 
 def single_patient(entry: AuditEntry) -> UUID | None:
@@ -80,54 +84,72 @@ def _join(values: Iterable[object]) -> str:
 COLUMNS: Final = (
     Column(
         "at",
-        "When",
-        (ExportCell("When", lambda row: row.at, is_timestamp=True),),
+        gettext_noop("When"),
+        (ExportCell(gettext_noop("When"), lambda row: row.at, is_timestamp=True),),
         sort="at",
         cell_css="nowrap",
     ),
     Column(
         "who",
-        "Who",
+        gettext_noop("Who"),
         (
-            ExportCell("Who", lambda row: row.actor.get_username() if row.actor else ""),
-            ExportCell("As", lambda row: row.actor_kind),
+            ExportCell(
+                gettext_noop("Who"), lambda row: row.actor.get_username() if row.actor else ""
+            ),
+            ExportCell(gettext_noop("As"), lambda row: row.actor_kind),
         ),
         cell_css="nowrap",
     ),
-    Column("did", "Action", (ExportCell("Action", lambda row: row.action),)),
+    Column(
+        "did", gettext_noop("Action"), (ExportCell(gettext_noop("Action"), lambda row: row.action),)
+    ),
     Column(
         "about",
-        "About",
+        gettext_noop("About"),
         (
-            ExportCell("Kind", lambda row: row.object_type),
-            ExportCell("Records", lambda row: _join(row.object_ids)),
+            ExportCell(gettext_noop("Kind"), lambda row: row.object_type),
+            ExportCell(gettext_noop("Records"), lambda row: _join(row.object_ids)),
         ),
     ),
     Column(
         "patient",
-        "Patient",
-        (ExportCell("Patients", lambda row: _join(row.patient_ids)),),
+        gettext_noop("Patient"),
+        (ExportCell(gettext_noop("Patients"), lambda row: _join(row.patient_ids)),),
         cell_css="nowrap",
     ),
-    Column("outcome", "Outcome", (ExportCell("Outcome", lambda row: row.outcome),)),
+    Column(
+        "outcome",
+        gettext_noop("Outcome"),
+        (ExportCell(gettext_noop("Outcome"), lambda row: row.outcome),),
+    ),
     Column(
         "reason",
-        "Reason",
-        (ExportCell("Reason", lambda row: row.reason),),
+        gettext_noop("Reason"),
+        (ExportCell(gettext_noop("Reason"), lambda row: row.reason),),
         cell_css="wrap",
     ),
-    Column("ip", "From", (ExportCell("From", lambda row: row.ip),), cell_css="nowrap"),
+    Column(
+        "ip",
+        gettext_noop("IP address"),
+        (ExportCell(gettext_noop("IP address"), lambda row: row.ip),),
+        cell_css="nowrap",
+    ),
     Column(
         "request",
-        "Request",
-        (ExportCell("Request", lambda row: row.request_id),),
+        gettext_noop("Request"),
+        (ExportCell(gettext_noop("Request"), lambda row: row.request_id),),
         shown=False,
     ),
-    Column("route", "Page", (ExportCell("Page", lambda row: row.route),), shown=False),
+    Column(
+        "route",
+        gettext_noop("Page"),
+        (ExportCell(gettext_noop("Page"), lambda row: row.route),),
+        shown=False,
+    ),
     Column(
         "number",
-        "Number",
-        (ExportCell("Number", lambda row: row.pk),),
+        gettext_noop("Number"),
+        (ExportCell(gettext_noop("Number"), lambda row: row.pk),),
         css="num",
         shown=False,
         cell_css="num",
@@ -177,20 +199,20 @@ class AuditRowContext:
 
 class AuditList(ListPage):
     name = "audit"
-    title = "Audit"
+    title = gettext_noop("Audit")
     template = "audit/list.html"
     subject = "audit entry"
-    nouns = ("entry", "entries")
+    nouns = (gettext_noop("entry"), gettext_noop("entries"))
     needs = ("audit.view",)
     export_permission = "audit.view"
     columns = COLUMNS
     row_macros = "audit/entry_rows.html"
     filter_set = AuditFilterSet
     presets: ClassVar = (
-        Preset("refused", "Refused", {"outcome": ["refused"]}),
-        Preset("changed", "Changes", {"did": ["change"]}),
-        Preset("taken", "Downloaded or printed", {"did": ["export", "print"]}),
-        Preset("entered", "Log-ins", {"did": ["login"]}),
+        Preset("refused", gettext_noop("Refused"), {"outcome": ["refused"]}),
+        Preset("changed", gettext_noop("Changes"), {"did": ["change"]}),
+        Preset("taken", gettext_noop("Downloaded or printed"), {"did": ["export", "print"]}),
+        Preset("entered", gettext_noop("Sign-ins"), {"did": ["login"]}),
     )
 
     def visible_rows(self, user: Any) -> QuerySet[AuditEntry]:

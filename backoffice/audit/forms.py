@@ -6,6 +6,7 @@ from datetime import date
 
 from django import forms
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy
 
 
 class AuditReviewForm(forms.Form):
@@ -15,12 +16,12 @@ class AuditReviewForm(forms.Form):
     note = forms.CharField(
         required=False,
         max_length=2_000,
-        label="What was found",
+        label=gettext_lazy("Findings"),
         widget=forms.Textarea(attrs={"rows": 3}),
     )
 
     def clean_month(self) -> date:
         month: date = self.cleaned_data["month"]
         if month >= timezone.localdate().replace(day=1):
-            raise forms.ValidationError("A month can be signed off when it is over.")
+            raise forms.ValidationError(gettext("You can sign off a month after it ends."))
         return month

@@ -16,6 +16,7 @@ from django.contrib.auth.models import AbstractUser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest
+from django.utils.translation import gettext, gettext_noop
 from rest_framework.exceptions import APIException
 
 from backoffice.audit.models import AuditEntry
@@ -30,9 +31,61 @@ class AuditUnavailable(APIException):
     default_code = "audit_unavailable"
 
 
+KIND_LABELS: Final = {
+    "access log": gettext_noop("Access log"),
+    "activity": gettext_noop("Activity"),
+    "appointment": gettext_noop("Appointment"),
+    "assignment": gettext_noop("Assignment"),
+    "audit check": gettext_noop("Audit check"),
+    "audit entry": gettext_noop("Audit entry"),
+    "audit review": gettext_noop("Audit review"),
+    "bulk assign": gettext_noop("Bulk assignment"),
+    "bulk note": gettext_noop("Bulk note"),
+    "bulk take": gettext_noop("Bulk assignment"),
+    "changes": gettext_noop("Change log"),
+    "command": gettext_noop("Request"),
+    "contact": gettext_noop("Contact"),
+    "device data": gettext_noop("Device data"),
+    "difference": gettext_noop("Difference"),
+    "event": gettext_noop("Event"),
+    "event payload": gettext_noop("Event payload"),
+    "exception": gettext_noop("Exception"),
+    "insurance": gettext_noop("Insurance"),
+    "lab account": gettext_noop("Lab account"),
+    "lab test": gettext_noop("Lab test"),
+    "make token": gettext_noop("API token created"),
+    "member of staff": gettext_noop("Staff member"),
+    "not the same person": gettext_noop("Marked as different people"),
+    "note": gettext_noop("Note"),
+    "order": gettext_noop("Order"),
+    "own entries": gettext_noop("Own audit entries"),
+    "password": gettext_noop("Password"),
+    "patient": gettext_noop("Patient"),
+    "payor": gettext_noop("Insurance company"),
+    "permission": gettext_noop("Permission"),
+    "print job": gettext_noop("Print job"),
+    "provider": gettext_noop("Device provider"),
+    "pull": gettext_noop("Historical pull"),
+    "registration": gettext_noop("Registration"),
+    "report": gettext_noop("Lab report"),
+    "result": gettext_noop("Result"),
+    "revoke token": gettext_noop("API token revoked"),
+    "second factor": gettext_noop("Second factor"),
+    "session": gettext_noop("Session"),
+    "sessions": gettext_noop("Sessions"),
+    "single sign-on": gettext_noop("Single sign-on"),
+    "sync run": gettext_noop("Sync run"),
+    "team": gettext_noop("Team"),
+    "unmatched result": gettext_noop("Unmatched result"),
+    "unread record": gettext_noop("Unread record"),
+}
+"""Labels of kinds; other kinds are their own labels."""
+
+
 def kind_label(kind: str) -> str:
     """Return the label of a kind of record or command, such as `lab_account.allowlist`."""
-    return kind.replace("_", " ").replace(".", " ").capitalize()
+    spelled_out = kind.replace("_", " ").replace(".", " ").capitalize()
+    return gettext(KIND_LABELS.get(kind, spelled_out))
 
 
 def record_entry(
@@ -69,14 +122,14 @@ def record_entry(
 
 
 ACTION_LABELS: Final = {
-    "view": "Opened",
-    "list": "Viewed in list",
-    "search": "Found by searching",
-    "export": "Downloaded",
-    "print": "Printed",
-    "change": "Changed",
-    "login": "Signed in",
-    "denied": "Was refused",
+    "view": gettext_noop("Opened"),
+    "list": gettext_noop("Viewed in list"),
+    "search": gettext_noop("Found in search"),
+    "export": gettext_noop("Downloaded"),
+    "print": gettext_noop("Printed"),
+    "change": gettext_noop("Changed"),
+    "login": gettext_noop("Sign-in"),
+    "denied": gettext_noop("Access denied"),
 }
 """Labels of the actions."""
 MAX_CHANGE_LENGTH: Final = 20_000

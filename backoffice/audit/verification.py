@@ -113,8 +113,8 @@ def lost_head_finding(head: str) -> str:
     """Return the finding that the chain no longer contains a remembered head (`N:MAC`)."""
     number, _, mac = head.partition(":")
     return (
-        f"The trail no longer holds seal {number} with the code {mac[:12]}… that is"
-        " remembered: its end was cut off, or it was made anew."
+        f"Seal {number} with the code {mac[:12]}… is missing: the end of the trail was cut off, or"
+        " the trail was replaced."
     )
 
 
@@ -185,7 +185,7 @@ class _ChainCheck:
             self._add_finding(seal, f"{missing} missing before it, from number {n + 1} on")
         elif bytes(seal.prev) != mac:
             self._add_finding(
-                seal, "it does not follow the seal before it: one of the two was replaced"
+                seal, "it does not match the previous seal; one of the two was replaced"
             )
 
     def _key(self, seal: AuditSeal) -> None:
@@ -195,52 +195,52 @@ class _ChainCheck:
             if not hmac.compare_digest(seals.compute_mac(seal, key), bytes(seal.mac)):
                 self._add_finding(seal, "the seal itself was changed")
         elif self.has_our_key:
-            self._add_finding(seal, "it was made with a key that is not ours, after seals of ours")
+            self._add_finding(
+                seal, "it was made with a key that is not ours, after seals with our key"
+            )
         else:
             self.result.unknown_key += 1
 
     def _entries(self, read: SealReading) -> None:
         seal, rows = read.seal, read.rows or 0
         if self.last is None and seal.from_id != self.first_entry:
-            begin = self.first_entry or "any, as far as is recorded"
-            self._add_finding(seal, f"the trail begins at entry {seal.from_id}, not at {begin}")
+            begin = self.first_entry or "an unknown entry"
+            self._add_finding(seal, f"the trail begins at entry {seal.from_id} instead of {begin}")
         if self.sealed_to is not None and seal.from_id != self.sealed_to + 1:
             self._add_finding(
-                seal, f"it begins at entry {seal.from_id}, not at {self.sealed_to + 1}"
+                seal, f"it begins at entry {seal.from_id} instead of {self.sealed_to + 1}"
             )
         elif self.sealed_to is None and AuditEntry.objects.filter(pk__lt=seal.from_id).exists():
-            self._add_finding(seal, "there are entries before the first that was sealed")
+            self._add_finding(seal, "there are entries before the first sealed entry")
         self.sealed_to = seal.to_id
         if seal.to_id <= (read.removed_to or 0):
             self.result.removed += seal.rows
             if rows:
                 self._add_finding(
-                    seal, f"{_count_entries(rows)} that had been taken away stand here again"
+                    seal, f"{_count_entries(rows)} that had been removed are present again"
                 )
             return
         self.result.entries += rows
         if seal.form != seals.FORM:
-            self._add_finding(
-                seal, f"it is of a form ({seal.form}) that this version does not know"
-            )
+            self._add_finding(seal, f"its format ({seal.form}) is unknown to this version")
         elif rows != seal.rows:
             what = "missing" if rows < seal.rows else "too many"
             self._add_finding(seal, f"{_count_entries(abs(rows - seal.rows))} {what}")
         elif bytes(read.digest or b"") != bytes(seal.digest):
-            self._add_finding(seal, f"of its {_count_entries(rows)} at least one was changed")
+            self._add_finding(seal, f"at least one of its {_count_entries(rows)} was changed")
 
     def _removal(self, read: SealReading) -> None:
         seal = read.seal
         if self.removed_to is not None and seal.from_id != self.removed_to + 1:
-            self._add_finding(seal, "it says that entries were taken away out of turn")
+            self._add_finding(seal, "it records a removal of entries out of order")
         self.removed_to = seal.to_id
         digest = bytes(read.removed_digest or b"")
         if read.removed_rows != seal.rows or digest != bytes(seal.digest):
             self._add_finding(
-                seal, "it does not fit the seals of the entries that it says were taken away"
+                seal, "it does not match the seals of the entries it records as removed"
             )
         elif read.removed_until is None or read.removed_until > seal.at - MIN_REMOVAL_AGE:
-            self._add_finding(seal, "it says that entries were taken away before they were old")
+            self._add_finding(seal, "it records a removal of entries before their time")
 
     def end(self, heads: Iterable[str]) -> None:
         self.result.head = seals.head_of(self.last) if self.last else ""

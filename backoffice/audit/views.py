@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import may, requires, signed_in, staff_user
@@ -30,6 +31,8 @@ MAX_SHOWN: Final = 200
 """Records, patients, and related entries shown on the page of one entry."""
 SHOWN_CHECKS: Final = 20
 SHOWN_MONTHS: Final = 24
+FIELD_LABELS: Final = {"works_on_it": gettext_noop("Assigned to")}
+"""Labels of stored names of changed values that are not their own labels."""
 UNSEALED_LIMIT: Final = timedelta(minutes=10)
 """Entries are sealed every minute. An entry that is unsealed for longer than this is a problem."""
 
@@ -89,7 +92,7 @@ def _differences(row: AuditEntry) -> list[dict[str, object]]:
     before, after = row.before or {}, row.after or {}
     return [
         {
-            "name": name.replace("_", " ").capitalize(),
+            "name": gettext(FIELD_LABELS.get(name, name.replace("_", " ").capitalize())),
             "before": _display_value(before.get(name)),
             "after": _display_value(after.get(name)),
         }
@@ -100,7 +103,7 @@ def _differences(row: AuditEntry) -> list[dict[str, object]]:
 def _display_value(value: object) -> object:
     """Return a value of a change for display."""
     if isinstance(value, bool):
-        return "Yes" if value else "No"
+        return gettext("Yes") if value else gettext("No")
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return value
@@ -144,7 +147,9 @@ def check_now(request: HttpRequest) -> HttpResponse:
         AuditCheck.objects.bulk_create([check], ignore_conflicts=True)
         record_action(request, "audit check", [], [])
     wake_worker("backoffice.operations.tasks.verify_audit_chain", queue="bulk")
-    messages.success(request, "It is checked now. This page shows what was found when it is done.")
+    messages.success(
+        request, gettext("Check started. Reload this page in a minute for the result.")
+    )
     return redirect("audit:integrity")
 
 
@@ -173,9 +178,11 @@ def _save_review(request: HttpRequest, form: AuditReviewForm) -> bool:
             AuditReview.objects.create(month=month, by=staff_user(request), note=note)
             record_action(request, "audit review", [f"{month:%Y-%m}"], [])
     except IntegrityError:
-        form.add_error(None, "You have signed this month off already.")
+        form.add_error(None, gettext("You already signed off this month."))
         return False
-    messages.success(request, f"{month_and_year(month)} is signed off.")
+    messages.success(
+        request, gettext("%(month)s is signed off.") % {"month": month_and_year(month)}
+    )
     return True
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from django import forms
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.accounts.access import staff_user
 from backoffice.accounts.models import User
@@ -35,16 +36,24 @@ class SubjectAction(BulkAction):
             assign(request, self.subject, row.key, to, row.patient_id, take=anyhow)
         except AlreadyAssigned as error:
             since = spoken(timezone.localtime(error.at), timezone.localtime())
-            raise RowNotDone(f"{name_of(error.user)} has it, since {since}.") from error
+            raise RowNotDone(f"Assigned to {name_of(error.user)} since {since}.") from error
 
 
 class AssignToMe(SubjectAction):
     name = "take"
-    label = "Take"
+    label = gettext_noop("Assign to me")
     needs_confirmation = False
 
+    @property
+    def button_label(self) -> str:
+        return gettext("Assign to me:")
+
+    @property
+    def heading(self) -> str:
+        return gettext("Assign %(things)s to me") % {"things": gettext(self.noun)}
+
     def title(self, values: Mapping[str, Any]) -> str:
-        return f"Take {self.noun}"
+        return f"Assign {self.noun} to me"
 
     def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
         self._assign(request, row, staff_user(request), anyhow=False)
@@ -53,10 +62,14 @@ class AssignToMe(SubjectAction):
 
 class AssignForm(CommandForm):
     to = forms.ModelChoiceField(
-        label="To whom", queryset=User.objects.none(), empty_label="Choose…"
+        label=gettext_lazy("Assign to"),
+        queryset=User.objects.none(),
+        empty_label=gettext_lazy("Choose…"),
     )
     anyhow = forms.BooleanField(
-        label="Those that somebody else has, too", required=False, initial=False
+        label=gettext_lazy("Also reassign those assigned to someone else"),
+        required=False,
+        initial=False,
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -69,11 +82,15 @@ class AssignForm(CommandForm):
 
 class Assign(SubjectAction):
     name = "assign"
-    label = "Assign…"
+    label = gettext_noop("Assign…")
     form = AssignForm
 
+    @property
+    def heading(self) -> str:
+        return gettext("Assign %(things)s") % {"things": gettext(self.noun)}
+
     def title(self, values: Mapping[str, Any]) -> str:
-        return f"Assign {self.noun} to {values['name']}" if values else f"Assign {self.noun}"
+        return f"Assign {self.noun} to {values['name']}"
 
     def parameters(self, form: CommandForm) -> dict[str, Any]:
         to = form.cleaned_data["to"]
@@ -82,24 +99,34 @@ class Assign(SubjectAction):
     def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
         to = colleagues().filter(pk=values["to"]).first()
         if to is None:
-            raise RowNotDone(f"{values['name']} no longer works on {self.noun} here.")
+            raise RowNotDone(f"{values['name']} can no longer be assigned {self.noun}.")
         self._assign(request, row, to, anyhow=values["anyhow"])
         return None
 
 
 class NoteForm(CommandForm):
     text = forms.CharField(
-        label="Note", max_length=MAX_NOTE_LENGTH, widget=forms.Textarea(attrs={"rows": 4})
+        label=gettext_lazy("Note"),
+        max_length=MAX_NOTE_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 4}),
     )
 
 
 class AddNote(SubjectAction):
     name = "note"
-    label = "Add a note…"
+    label = gettext_noop("Add note…")
     form = NoteForm
 
+    @property
+    def button_label(self) -> str:
+        return gettext("Add note to")
+
+    @property
+    def heading(self) -> str:
+        return gettext("Add note to %(things)s") % {"things": gettext(self.noun)}
+
     def title(self, values: Mapping[str, Any]) -> str:
-        return f"Add a note to {self.noun}"
+        return f"Add note to {self.noun}"
 
     def parameters(self, form: CommandForm) -> dict[str, Any]:
         return {"text": form.cleaned_data["text"]}

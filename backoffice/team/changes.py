@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import Model, QuerySet
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
@@ -25,20 +26,20 @@ MAX_CHANGES: Final = 100
 OWN_KINDS: Final = ("note", "assignment", "contact")
 """Kinds of audit entries left out: the change log shows their own rows."""
 DECISION_LABELS: Final = {
-    "withdrawn": "Took back",
-    "again": "Had it sent again",
-    "exists": "Said that it happened",
-    "give-up": "Gave up on",
-    "shown": "Had it shown",
+    "withdrawn": gettext_noop("Withdrawn"),
+    "again": gettext_noop("Resent"),
+    "exists": gettext_noop("Confirmed as done"),
+    "give-up": gettext_noop("Closed without resending"),
+    "shown": gettext_noop("Viewed"),
 }
 KIND_LABELS: Final = {
-    "report": "Changed a lab report",
-    "event": "Had events applied again",
-    "sign result": "Signed the result",
-    "undo signature": "Took the signature back",
-    "acknowledge critical": "Acknowledged the critical values",
-    "critical call": "Called about the critical values",
-    "exception": "Handled the exception",
+    "report": gettext_noop("Changed a lab report"),
+    "event": gettext_noop("Replayed events"),
+    "sign result": gettext_noop("Signed the result"),
+    "undo signature": gettext_noop("Removed the signature"),
+    "acknowledge critical": gettext_noop("Acknowledged critical values"),
+    "critical call": gettext_noop("Called about critical values"),
+    "exception": gettext_noop("Worked on the exception"),
 }
 """Labels of audit entries that belong to no command; other kinds are their own labels."""
 ORDER_KINDS: Final = frozenset(
@@ -96,19 +97,19 @@ def change_log(
     for note in notes[:most]:
         on, url = other_subject(note, subject)
         entries.append(
-            ChangeLogEntry(note.at, note.author, "Note", text=note.text, on=on, on_url=url)
+            ChangeLogEntry(note.at, note.author, gettext("Note"), text=note.text, on=on, on_url=url)
         )
     calls = _of_subject(Contact.objects.select_related("by"), subject).order_by("-at", "-pk")
     calls = calls.exclude(subject_type__in=hidden)
     for call in calls[:most]:
         on, url = other_subject(call, subject)
-        what = call.get_outcome_display()
+        what = str(call.get_outcome_display())
         entries.append(ChangeLogEntry(call.at, call.by, what, text=call.note, on=on, on_url=url))
     moves = AssignmentChange.objects.select_related("before", "after", "by")
     for move in _of_subject(moves, subject).order_by("-at", "-pk")[:most]:
         on, url = other_subject(move, subject)
         difference = FieldDifference(
-            "Works on it", _staff_name(move.before), _staff_name(move.after)
+            gettext("Assigned to"), _staff_name(move.before), _staff_name(move.after)
         )
         what = _assignment_label(move)
         entries.append(
@@ -157,17 +158,17 @@ def _differences(row: CommandRecord, saved: JsonObject | None) -> list[FieldDiff
         time = payload.get("time") or {}
         return [
             FieldDifference(
-                "Visit", _parse_time(payload.get("seen")), _parse_time(time.get("start"))
+                gettext("Visit"), _parse_time(payload.get("seen")), _parse_time(time.get("start"))
             )
         ]
     if row.kind == "order.activation":
-        return [FieldDifference("Send out on", None, payload.get("activate_by") or "")]
+        return [FieldDifference(gettext("Release on"), None, payload.get("activate_by") or "")]
     if row.kind == "order.messages":
         current, requested = (
             _on_off_label(payload.get("seen")),
             _on_off_label(payload.get("sms_enabled")),
         )
-        return [FieldDifference("Text messages", current, requested)]
+        return [FieldDifference(gettext("Text messages"), current, requested)]
     if row.kind == "patient.info" and saved is not None:
         before, after = _flatten(saved), _flatten(payload.get("info") or {})
         names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
@@ -179,7 +180,9 @@ def _differences(row: CommandRecord, saved: JsonObject | None) -> list[FieldDiff
 
 
 def _on_off_label(is_on: object) -> str | None:
-    return {True: "On", False: "Off"}.get(is_on) if isinstance(is_on, bool) else None
+    if not isinstance(is_on, bool):
+        return None
+    return gettext("On") if is_on else gettext("Off")
 
 
 def _decisions(
@@ -196,14 +199,14 @@ def _decisions(
     for entry in entries.select_related("actor").order_by("-at")[:most]:
         kind, _, decision = entry.object_type.partition(" ")
         if "." not in kind:
-            what = KIND_LABELS.get(entry.object_type, entry.object_type.capitalize())
+            what = gettext(KIND_LABELS.get(entry.object_type, entry.object_type.capitalize()))
             on, url = _related_order(entry, subject)
             decisions.append(
                 ChangeLogEntry(entry.at, entry.actor, what, reason=entry.reason, on=on, on_url=url)
             )
         elif decision in DECISION_LABELS:
             row = next((rows[key] for key in entry.object_ids if key in rows), None)
-            what = f"{DECISION_LABELS[decision]}: {row.title if row else kind}"
+            what = f"{gettext(DECISION_LABELS[decision])}: {row.title if row else kind}"
             url = str(row.pk) if row else ""
             decisions.append(
                 ChangeLogEntry(entry.at, entry.actor, what, reason=entry.reason, url=url)
@@ -221,14 +224,14 @@ def _related_order(entry: AuditEntry, subject: Subject) -> tuple[str, str]:
 
 def _assignment_label(move: AssignmentChange) -> str:
     if move.after is None:
-        return "Released"
+        return gettext("Unassigned")
     if move.after_id == move.by_id:
-        return "Took over" if move.before_id else "Took"
-    return "Gave to a colleague"
+        return gettext("Took over") if move.before_id else gettext("Assigned to self")
+    return gettext("Assigned to a colleague")
 
 
 def _staff_name(user: User | None) -> str:
-    return user.get_full_name() if user else "nobody"
+    return user.get_full_name() if user else gettext("no one")
 
 
 def _parse_time(text: object) -> str | datetime | None:

@@ -25,8 +25,10 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.models import User
+from backoffice.accounts.reader_formats import formats_of
 from backoffice.team.models import MailChoice, Notification
 from backoffice.team.notification_texts import NOTIFICATION_KINDS
 
@@ -96,16 +98,18 @@ def _rows_to_mail(user: User, rows: Sequence[Notification]) -> list[Notification
 def _send(user: User, rows: Sequence[Notification]) -> int:
     own_rows = Notification.objects.filter(mail_id=rows[0].mail_id, mailed_at=None)
     try:
-        build_message(user, rows).send()
+        with formats_of(user):
+            email = build_message(user, rows)
+        email.send()
     except smtplib.SMTPRecipientsRefused as error:
         codes = [code for code, _ in error.recipients.values()]
         final = all(code >= 500 for code in codes)
-        _record_failure(rows, "The mail server does not take mail for this address.", final=final)
+        _record_failure(rows, gettext_noop("The mail server rejected this address."), final=final)
     except ValueError:
-        _record_failure(rows, "No message can be made for this address.", final=True)
+        _record_failure(rows, gettext_noop("Email can’t be sent to this address."), final=True)
     except (OSError, smtplib.SMTPException) as error:
         logger.warning("an email could not be sent: %s", type(error).__name__)
-        _record_failure(rows, "The mail server did not take it.", final=False)
+        _record_failure(rows, gettext_noop("The mail server rejected the email."), final=False)
     else:
         own_rows.update(
             mailed_at=timezone.now(), mail_due_at=None, mail_lease_until=None, mail_error=""
@@ -127,23 +131,26 @@ def _record_failure(rows: Sequence[Notification], words: str, *, final: bool) ->
 
 def build_message(user: User, rows: Sequence[Notification]) -> EmailMessage:
     lines = [
-        f"{NOTIFICATION_KINDS[row.kind].mail}: "
+        f"{gettext(NOTIFICATION_KINDS[row.kind].mail)}: "
         f"{settings.SITE_URL}{reverse('team:open', args=[row.pk])}"
         for row in rows[:MAX_LINES]
     ]
     if len(rows) > MAX_LINES:
         everything = settings.SITE_URL + reverse("team:notifications")
-        lines.append(f"And {len(rows) - MAX_LINES:,} more: {everything}")
+        more = {"count": f"{len(rows) - MAX_LINES:,}", "url": everything}
+        lines.append(gettext("And %(count)s more: %(url)s") % more)
     subject = (
-        NOTIFICATION_KINDS[rows[0].kind].mail
+        gettext(NOTIFICATION_KINDS[rows[0].kind].mail)
         if len(rows) == 1
-        else f"{len(rows):,} things wait for you"
+        else gettext("%(count)s new notifications") % {"count": f"{len(rows):,}"}
     )
-    choices = settings.SITE_URL + reverse("team:choices")
+    choices = gettext("Choose which emails you get: %(url)s") % {
+        "url": settings.SITE_URL + reverse("team:choices")
+    }
     host = urlsplit(settings.SITE_URL).hostname
     return EmailMessage(
         subject=subject,
-        body="\n\n".join([*lines, f"Choose what you get email about: {choices}"]) + "\n",
+        body="\n\n".join([*lines, choices]) + "\n",
         from_email=settings.EMAIL_FROM,
         to=[user.email],
         headers={

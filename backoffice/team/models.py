@@ -15,6 +15,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from backoffice.accounts.models import User
 
@@ -90,12 +91,12 @@ class Contact(models.Model):
     """An attempt to reach a patient, and its outcome."""
 
     class Outcome(models.TextChoices):
-        SPOKE = "spoke", "Spoke with the patient"
-        VOICEMAIL = "voicemail", "Left a voicemail"
-        NO_ANSWER = "no_answer", "No answer"
-        WRONG_NUMBER = "wrong_number", "Wrong number"
-        RESHIP_ASKED = "reship_asked", "Asked to send it again"
-        SNOOZED = "snoozed", "Put off"
+        SPOKE = "spoke", gettext_lazy("Spoke with the patient")
+        VOICEMAIL = "voicemail", gettext_lazy("Left a voicemail")
+        NO_ANSWER = "no_answer", gettext_lazy("No answer")
+        WRONG_NUMBER = "wrong_number", gettext_lazy("Wrong number")
+        RESHIP_ASKED = "reship_asked", gettext_lazy("Re-ship requested")
+        SNOOZED = "snoozed", gettext_lazy("Snoozed")
 
     patient_id = models.UUIDField(null=True)
     subject_type = models.CharField(max_length=40)

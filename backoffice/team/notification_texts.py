@@ -8,70 +8,74 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 
 @dataclass(frozen=True, slots=True)
 class NotificationKind:
     choice: str
     """Label on the page where people choose which emails they get."""
     text: str
-    """Text on the page of notifications, with `{subject}` for the label of the record."""
+    """Text on the page of notifications, with `%(subject)s` for the label of the record."""
     mail: str
 
 
 NOTIFICATION_KINDS: Final[dict[str, NotificationKind]] = {
     "critical-waits": NotificationKind(
-        "Critical results that nobody has acknowledged for half an hour",
-        "This {subject} is critical, and nobody has acknowledged it",
-        "A critical result waits for somebody to acknowledge it",
+        gettext_noop("Critical results not acknowledged after 30 minutes"),
+        gettext_noop("This %(subject)s is critical and has not been acknowledged"),
+        gettext_noop("A critical result has not been acknowledged"),
     ),
     "assigned": NotificationKind(
-        "Work assigned to me",
-        "This {subject} was assigned to you",
-        "Something was assigned to you",
+        gettext_noop("Work assigned to me"),
+        gettext_noop("This %(subject)s was assigned to you"),
+        gettext_noop("Work was assigned to you"),
     ),
     "taken": NotificationKind(
-        "Work of mine that somebody else takes",
-        "This {subject} is no longer yours",
-        "Something that was yours has been taken by somebody else",
+        gettext_noop("My work assigned to someone else or to no one"),
+        gettext_noop("This %(subject)s is no longer assigned to you"),
+        gettext_noop("Work is no longer assigned to you"),
     ),
     "mentioned": NotificationKind(
-        "Notes that mention me",
-        "You are mentioned in a note on this {subject}",
-        "You are mentioned in a note",
+        gettext_noop("Notes that mention me"),
+        gettext_noop("You were mentioned in a note on this %(subject)s"),
+        gettext_noop("You were mentioned in a note"),
     ),
     "needs-action": NotificationKind(
-        "Orders of mine that need action",
-        "This {subject} is yours and needs action",
-        "An order that is yours needs you",
+        gettext_noop("My orders that need action"),
+        gettext_noop("This %(subject)s is assigned to you and needs action"),
+        gettext_noop("An order assigned to you needs action"),
     ),
     "result-in": NotificationKind(
-        "Results that come in for orders of mine",
-        "The result of this {subject}, which is yours, is in",
-        "The result of an order that is yours is in",
+        gettext_noop("Results for my orders"),
+        gettext_noop("The result of this %(subject)s, assigned to you, is in"),
+        gettext_noop("The result of an order assigned to you is in"),
     ),
     "visit-moved": NotificationKind(
-        "Visits moved or canceled on orders of mine",
-        "The visit of this {subject}, which is yours, has changed",
-        "The visit of an order that is yours has changed",
+        gettext_noop("Visits rescheduled or canceled on my orders"),
+        gettext_noop("The visit of this %(subject)s, assigned to you, has changed"),
+        gettext_noop("The visit of an order assigned to you has changed"),
     ),
     "refused": NotificationKind(
-        "Requests of mine that are refused",
-        "This {subject} of yours was refused",
-        "A request of yours was refused",
+        gettext_noop("My requests that are refused"),
+        gettext_noop("This %(subject)s of yours was refused"),
+        gettext_noop("Your request was refused"),
     ),
     "undecided": NotificationKind(
-        "Requests of mine that need a decision",
-        "This {subject} of yours waits for a decision",
-        "A request of yours waits for a decision",
+        gettext_noop("My requests that need a decision"),
+        gettext_noop("This %(subject)s of yours needs a decision"),
+        gettext_noop("Your request needs a decision"),
     ),
     "happened-late": NotificationKind(
-        "Requests of mine that happen after they were given up",
-        "This {subject} of yours was carried out after it had been given up",
-        "A request of yours was carried out after it had been given up",
+        gettext_noop("My requests carried out late, after they were closed"),
+        gettext_noop("This %(subject)s of yours was carried out after it had been closed"),
+        gettext_noop("Your request was carried out after it had been closed"),
     ),
     "repeats": NotificationKind(
-        "Requests of mine that repeat one that happened after all",
-        "An earlier request for the same as this {subject} of yours was carried out after all",
-        "Check a request of yours: an earlier one for the same was carried out after all",
+        gettext_noop("My requests that repeat one carried out late"),
+        gettext_noop(
+            "An earlier request for the same as this %(subject)s of yours was carried out after all"
+        ),
+        gettext_noop("Check your request: an earlier one for the same was carried out after all"),
     ),
 }

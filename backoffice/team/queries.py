@@ -70,7 +70,7 @@ def notes_and_calls(subject: Subject, *, sees_results: bool) -> list[NoteOrCall]
             row.at,
             row,
             row.text,
-            Contact.Outcome(row.outcome).label if row.outcome else "",
+            str(Contact.Outcome(row.outcome).label) if row.outcome else "",
             row.next_due_at,
             *other_subject(row, subject),
         )

@@ -8,16 +8,17 @@ from uuid import UUID
 
 from django.core import signing
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext, gettext_noop
 
 SUBJECTS: Final[dict[str, tuple[str, str]]] = {
-    "order": ("order", "orders:detail"),
-    "patient": ("patient", "patients:detail"),
-    "appointment": ("visit", ""),
-    "result": ("result", "orders:detail"),
-    "report": ("lab report", "reports:detail"),
-    "unmatched": ("unmatched result", "unmatched:detail"),
-    "event": ("event", "events:detail"),
-    "command": ("request", "commands:detail"),
+    "order": (gettext_noop("order"), "orders:detail"),
+    "patient": (gettext_noop("patient"), "patients:detail"),
+    "appointment": (gettext_noop("visit"), ""),
+    "result": (gettext_noop("result"), "orders:detail"),
+    "report": (gettext_noop("lab report"), "reports:detail"),
+    "unmatched": (gettext_noop("unmatched result"), "unmatched:detail"),
+    "event": (gettext_noop("event"), "events:detail"),
+    "command": (gettext_noop("request"), "commands:detail"),
 }
 """Label and route of the page by kind. A result has the id of its order."""
 
@@ -58,7 +59,7 @@ def make_subject(subject_type: str, subject_id: object, patient_id: UUID | None 
 
 
 def subject_label(subject_type: str) -> str:
-    return SUBJECTS.get(subject_type, (subject_type, ""))[0]
+    return gettext(SUBJECTS.get(subject_type, (subject_type, ""))[0])
 
 
 def subject_url(subject_type: str, subject_id: str) -> str:

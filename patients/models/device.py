@@ -50,6 +50,11 @@ class Provider(MirrorModel):
     supported_resources = ArrayField(models.TextField(), default=list)
 
     @classmethod
+    def names(cls) -> dict[str, str]:
+        """Return the names of all providers, by slug."""
+        return dict(cls.objects.values_list("slug", "name"))
+
+    @classmethod
     def names_for_links(cls) -> dict[str, str]:
         """Return the names, by slug, of the providers that a patient can connect by a link."""
         rows = cls.objects.filter(missing_since=None).exclude(auth_type__in=PHONE_APP_AUTH_TYPES)

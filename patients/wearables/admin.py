@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
-from typing import Final
+from typing import ClassVar, Final
 
 from django.contrib.admin import register
 from django.utils.translation import gettext_noop
@@ -11,6 +11,7 @@ from django.utils.translation import gettext_noop
 from backoffice.admin import site
 from backoffice.admin.records import LookupKeys
 from patients.admin import PatientRecordAdmin
+from patients.models import Provider
 from patients.wearables.backfills import BACKFILL, STREAM, BackfillRange
 from patients.wearables.models import HistoricalPull, Summary, WorkoutStream
 from patients.wearables.sync import PULL_LIST
@@ -23,6 +24,7 @@ class HistoricalPullAdmin(PatientRecordAdmin):
     words = gettext_noop("How each source’s history was fetched")
     topic = "pull"
     list_display = ("id", "user_id", "provider", "resource", "status", "missing_since")
+    code_names: ClassVar = {"provider": Provider.names}
     synced_list = PULL_LIST
 
 
@@ -32,6 +34,7 @@ class SummaryAdmin(PatientRecordAdmin):
     plural = gettext_noop("device summaries")
     topic = "device data"
     list_display = ("id", "user_id", "resource", "provider", "calendar_date", "missing_since")
+    code_names: ClassVar = {"provider": Provider.names}
 
     def reasons(self, row: Summary) -> LookupKeys:
         """Return lookups of the days around the summary.

@@ -49,7 +49,7 @@ def test_expired_form_returns_values_and_can_be_sent_again() -> None:
         "/preferences/", {**FORM, "csrfmiddlewaretoken": token(page)}, headers=SAME_ORIGIN
     )
     page = again.content.decode()
-    assert again.status_code == 403 and "Send it now" in page and fields(page) == FORM
+    assert again.status_code == 403 and "send them again" in page and fields(page) == FORM
     sent = {**FORM, "time_zone": "Asia/Tokyo", "csrfmiddlewaretoken": token(page)}
     assert client.post("/preferences/", sent, headers=SAME_ORIGIN).status_code == 302
 

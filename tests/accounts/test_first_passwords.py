@@ -57,7 +57,7 @@ def first_password(client: Client, administrator: User) -> str:
 
 def shown_password(page: Any) -> str:
     found = re.search(
-        r"<dt>First password</dt><dd[^>]*><code>([\w-]+)</code>", page.content.decode()
+        r"<dt>Temporary password</dt><dd[^>]*><code>([\w-]+)</code>", page.content.decode()
     )
     assert found, page.content.decode()
     return found[1]
@@ -96,7 +96,7 @@ def test_first_password_expires_after_a_day(first_password: str) -> None:
     with time_machine.travel(timezone.now() + timedelta(hours=25)):
         late = Client()
         answer = log_in(late, "nora-sample", first_password)
-        assert "good for a day" in answer.content.decode()
+        assert "temporary password has expired" in answer.content.decode()
         assert late.get("/preferences/").status_code == 302
     assert AuditEntry.objects.filter(reason="first password over", outcome="refused").exists()
 
@@ -109,7 +109,10 @@ def test_first_password_expires_despite_rehashing(
     before = User.objects.get(username="nora-sample").password
     with time_machine.travel(timezone.now() + timedelta(hours=25)):
         late = Client()
-        assert "good for a day" in log_in(late, "nora-sample", first_password).content.decode()
+        assert (
+            "temporary password has expired"
+            in log_in(late, "nora-sample", first_password).content.decode()
+        )
         assert late.get("/preferences/").status_code == 302
     nora = User.objects.get(username="nora-sample")
     assert nora.password != before, "it was rehashed"
@@ -119,7 +122,7 @@ def test_first_password_expires_despite_rehashing(
 def test_wrong_password_does_not_reveal_expired_first_one(first_password: str) -> None:
     with time_machine.travel(timezone.now() + timedelta(hours=25)):
         answer = log_in(Client(), "nora-sample", "guess")
-    assert "good for a day" not in answer.content.decode()
+    assert "temporary password has expired" not in answer.content.decode()
 
 
 def test_second_factor_is_required_before_password_change(
@@ -197,10 +200,12 @@ def test_voided_password_is_reported_to_previous_address(
     link_mail = ("nora@clinic.invalid", "Set your password")
     assert bodies.keys() == {
         link_mail,
-        ("before@clinic.invalid", "Your password was voided"),
+        ("before@clinic.invalid", "Your password was reset"),
         ("before@clinic.invalid", "Your email address was changed"),
     }
-    assert "voided your password" in bodies[link_mail] and "by itself" not in bodies[link_mail]
+    assert (
+        "reset your password" in bodies[link_mail] and "ignore this email" not in bodies[link_mail]
+    )
     assert "/password/new/" not in "".join(bodies[one] for one in bodies if one != link_mail)
 
 

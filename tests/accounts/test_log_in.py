@@ -17,7 +17,7 @@ from backoffice.audit.models import AuditEntry
 from tests.accounts.people import PASSWORD, log_in, person
 
 pytestmark = pytest.mark.django_db
-REJECTION_MESSAGE = "Username and password do not match"
+REJECTION_MESSAGE = "Wrong username or password"
 END_SESSIONS_URL = "/accounts/sessions/end/"
 
 
@@ -113,7 +113,7 @@ def test_other_sessions_are_listed_and_can_be_ended(client: Client) -> None:
     log_in(client)
     log_in(other, headers={"user-agent": "Mozilla/5.0 (Windows NT 10.0) Chrome/1 Safari/1 Edg/1"})
     page = client.get("/accounts/").content.decode()
-    assert "Edge on Windows" in page and page.count("This one") == 1
+    assert "Edge on Windows" in page and page.count("This device") == 1
     other_person = Client()
     person("eve-sample")
     log_in(other_person, "eve-sample")
@@ -146,7 +146,7 @@ def test_single_session_can_be_ended(client: Client) -> None:
     assert is_logged_in(phone)
     assert not AuditEntry.objects.filter(object_type="sessions").exists()
     answer = client.post(end_urls["Safari on iPhone"], follow=True)
-    assert "You are signed out there" in answer.content.decode()
+    assert "You are signed out on that device" in answer.content.decode()
     assert (
         not is_logged_in(phone)
         and is_logged_in(desk)
@@ -225,7 +225,7 @@ def test_admin_requires_recent_authentication(client: Client) -> None:
     answer = client.get("/admin/accounts/user/")
     assert answer["Location"] == "/accounts/proof/?next=%2Fadmin%2Faccounts%2Fuser%2F"
     proof = {"password": "wrong", "next": "/admin/accounts/user/"}
-    assert "not your password" in client.post("/accounts/proof/", proof).content.decode()
+    assert "Wrong password" in client.post("/accounts/proof/", proof).content.decode()
     assert client.get("/admin/accounts/user/").status_code == 302
     answer = client.post("/accounts/proof/", {**proof, "password": PASSWORD})
     assert answer["Location"] == "/admin/accounts/user/"

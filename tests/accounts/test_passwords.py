@@ -268,9 +268,9 @@ def test_owner_is_notified_of_second_factor_changes(
     send_due()
     assert [one["Subject"] for one in mail_server.taken] == [
         "Authenticator app added",
-        "Recovery codes made anew",
+        "Recovery codes replaced",
         "Authenticator app removed",
-        "Your second factors were taken away",
+        "Your second factors were removed",
     ]
 
 

@@ -73,7 +73,7 @@ def test_password_alone_does_not_sign_in_with_app(client: Client, ada: tuple[Use
         pk=AuditEntry.objects.filter(action="login").earliest("pk").pk
     )
     page = send_code(client, "000000")
-    assert "This code is not right" in page.content.decode()
+    assert "Wrong code" in page.content.decode()
     assert AuditEntry.objects.filter(outcome="refused", reason="second factor").count() == 1
     assert send_code(client, code(ada[1]))["Location"] == "/"
     assert is_inside(client)
@@ -283,7 +283,7 @@ def test_administrator_removes_lost_second_factors(client: Client, ada: tuple[Us
     form = {"action": "take_second_factors", "_selected_action": [ada[0].pk]}
     assert client.post("/admin/accounts/user/", form).status_code == 302
     assert not Authenticator.objects.exists()
-    entry = AuditEntry.objects.get(reason="taken away")
+    entry = AuditEntry.objects.get(reason="removed by an administrator")
     assert entry.object_ids == [str(ada[0].pk)]
 
 

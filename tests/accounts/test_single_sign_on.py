@@ -193,7 +193,7 @@ def test_created_accounts_have_no_role(
     assert (entry.after or {})["username"] == "ada.there"
     assert not user.groups.exists() and not user.has_usable_password()
     assert client.get("/orders/").status_code == 403
-    assert "Confirm that it is you" in client.get("/accounts/proof/").content.decode()
+    assert "Confirm it’s you" in client.get("/accounts/proof/").content.decode()
 
 
 def test_roles_follow_the_claim(client: Client, provider: Provider, settings: Settings) -> None:
@@ -216,7 +216,7 @@ def test_roles_follow_the_claim(client: Client, provider: Provider, settings: Se
         ({"roles": "auditor, clinician"}, {"roles": ""}),
     ]
     assert {(*entry.object_ids, entry.reason) for entry in entries} == {
-        (str(user.pk), "said at the single sign-on")
+        (str(user.pk), "reported by single sign-on")
     }
 
 
@@ -404,7 +404,7 @@ def test_configuration_of_another_issuer_is_refused(
     person(email="ada@clinic.invalid")
     provider.issuer = issuer.format(url=provider.url)
     answer = client.post("/accounts/oidc/login/", follow=True)
-    assert "The sign-in at the clinic did not work" in answer.content.decode()
+    assert "Sign-in with the clinic failed" in answer.content.decode()
 
 
 def test_issuer_with_trailing_slash_is_accepted(client: Client, provider: Provider) -> None:
@@ -419,7 +419,7 @@ def test_provider_without_https_is_refused(
 ) -> None:
     settings.LOCAL = False
     answer = client.post("/accounts/oidc/login/", follow=True)
-    assert "The sign-in at the clinic did not work" in answer.content.decode()
+    assert "Sign-in with the clinic failed" in answer.content.decode()
 
 
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/keys"])
@@ -448,7 +448,7 @@ def test_sign_in_works_without_redis(
 def test_unreachable_provider_is_reported(client: Client, provider: Provider) -> None:
     provider.failing_path = "/.well-known/openid-configuration"
     answer = client.post("/accounts/oidc/login/", follow=True)
-    assert "The sign-in at the clinic did not work" in answer.content.decode()
+    assert "Sign-in with the clinic failed" in answer.content.decode()
 
 
 def test_sign_in_without_provider_is_not_offered(client: Client) -> None:

@@ -68,7 +68,7 @@ def test_index_links_to_all_pages(client: Client, administrator: User) -> None:
     page = client.get("/admin/").content.decode()
     for model, _ in ADMINS:
         assert f'href="{reverse(route_name(model, "changelist"))}"' in page
-    for group in ("People and roles", "Laboratories", "Mirror", "Work", "Vocabulary"):
+    for group in ("Staff and roles", "Labs", "Service records", "Operations", "Unknown values"):
         assert f">{group}</h2>" in page
     for route in ("events:list", "events:replay", "commands:list", "system:unknown", "runs:list"):
         assert f'href="{reverse(route)}' in page

@@ -60,7 +60,7 @@ def test_record_is_read_again_and_reported(harness: OutboxHarness) -> None:
         updated_at="2000-01-01T00:00Z",
     )  # fmt: skip
     page = fetch(client, row)
-    assert "Requested: a worker reads it next." in page
+    assert "Requested. It is fetched next." in page
     entry = AuditEntry.objects.get(object_type="fetch order again")
     assert (entry.action, entry.object_ids) == ("change", [str(row.pk)])
     assert entry.patient_ids == [row.user_id]
@@ -80,7 +80,7 @@ def test_failed_read_is_reported(harness: OutboxHarness) -> None:
     page = client.get(reverse("admin:orders_order_change", args=[row.pk])).content.decode()
     harness.sandbox.control("faults", {})
     lookup_error = Lookup.objects.get(kind="orders", key=str(row.pk)).error
-    assert lookup_error and lookup_error in page and "Retried within a minute." in page
+    assert lookup_error and lookup_error in page and "Next try within a minute." in page
 
 
 def test_each_kind_schedules_its_lookup(harness: OutboxHarness) -> None:
@@ -118,7 +118,7 @@ def test_record_without_own_call_is_read_with_its_list(harness: OutboxHarness) -
     SyncRun.objects.all().delete()
     row = Marker.objects.earliest("id")
     page = fetch(client, row)
-    assert "These can only be fetched with their whole list" in page
+    assert "These records can only be fetched with their whole list" in page
     assert SyncRun.objects.get().resource == "markers"
     assert "already open" in fetch(client, row)
     assert SyncRun.objects.count() == 1

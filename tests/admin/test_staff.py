@@ -99,8 +99,8 @@ def test_account_is_created_and_recorded(client: Client, administrator: User) ->
         ({"first_name": ""}, "This field is required"),
         ({"last_name": " "}, "This field is required"),
         ({"email": "nobody"}, "valid email"),
-        ({"email": "ADA@example.invalid"}, "Another account has this"),
-        ({"username": "Administrator"}, "Another account has this"),
+        ({"email": "ADA@example.invalid"}, "Another account already has this"),
+        ({"username": "Administrator"}, "Another account already has this"),
         ({"username": "a b"}, "valid username"),
         ({"roles": ["owner"]}, "Select a valid choice"),
         ({"roles": ["service account"]}, "Select a valid choice"),
@@ -178,7 +178,7 @@ def test_password_reset_is_recorded_and_ends_sessions(client: Client, administra
     assert change(client, other, anew="on").status_code == 200
     assert their_client.get("/preferences/").status_code == 302
     entry = AuditEntry.objects.filter(object_type="member of staff").latest("id")
-    assert (entry.before, entry.after) == ({}, {"password": "set anew"})
+    assert (entry.before, entry.after) == ({}, {"password": "reset"})
 
 
 def test_second_factors_are_removed_from_selected_accounts(
@@ -195,7 +195,7 @@ def test_second_factors_are_removed_from_selected_accounts(
     assert their_client.get("/preferences/").status_code == 302
     entry = AuditEntry.objects.filter(object_type="second factor").latest("id")
     assert (entry.actor, entry.object_ids) == (administrator, [str(vera.pk)])
-    assert entry.reason == "taken away"
+    assert entry.reason == "removed by an administrator"
 
 
 # The last administrator
@@ -203,9 +203,9 @@ def test_second_factors_are_removed_from_selected_accounts(
 
 def test_administrator_cannot_remove_own_role(client: Client, administrator: User) -> None:
     for changes, words in (
-        ({"roles": ["viewer"]}, "Nobody takes the administration from themselves"),
-        ({"roles": []}, "Nobody takes the administration from themselves"),
-        ({"is_active": None}, "Nobody ends their own account"),
+        ({"roles": ["viewer"]}, "remove your own administrator role"),
+        ({"roles": []}, "remove your own administrator role"),
+        ({"is_active": None}, "deactivate your own account"),
     ):
         answer = change(client, administrator, **changes)
         assert answer.status_code == 200 and words in answer.content.decode()
@@ -262,7 +262,7 @@ def test_service_account_needs_no_name_and_keeps_its_role(
 
 # Accounts without a role
 
-NO_ROLE_WARNING = "has no role: whoever signs in with this account finds no pages."
+NO_ROLE_WARNING = "has no role and can’t open any page. Choose a role."
 
 
 def test_new_account_without_role_shows_warning(client: Client, administrator: User) -> None:
@@ -271,7 +271,7 @@ def test_new_account_without_role_shows_warning(client: Client, administrator: U
     warning = f"Nora Sample {NO_ROLE_WARNING}"
     assert answer.content.decode().count(warning) == 2, "in the message and beside the password"
     assert f"<p>{warning}</p></div>" in client.get(f"{LIST}{created.pk}/").content.decode()
-    assert "none: finds no pages" in client.get(LIST).content.decode()
+    assert "None: can’t open any page" in client.get(LIST).content.decode()
 
 
 def test_removal_of_all_roles_shows_warning(client: Client, administrator: User) -> None:
@@ -293,7 +293,7 @@ def test_closed_account_without_role_shows_no_warning(client: Client, administra
     other = set_name(staff("viewer"), "Vera")
     change(client, other, roles=[], is_active=None)
     page = client.get(f"{LIST}{other.pk}/").content.decode()
-    assert NO_ROLE_WARNING not in page and "finds no pages" not in client.get(LIST).content.decode()
+    assert NO_ROLE_WARNING not in page and "open any page" not in client.get(LIST).content.decode()
 
 
 # The list and the roles
@@ -330,7 +330,7 @@ def test_list_uses_time_zone_of_viewer(client: Client, administrator: User) -> N
 def test_permissions_of_roles_are_summarized(client: Client, administrator: User) -> None:
     for address in (f"{LIST}add/", "/admin/auth/group/"):
         page = client.get(address).content.decode()
-        assert "Can only view orders, appointments and the catalog of labs" in page
+        assert "Can only view orders, appointments and the lab catalog" in page
         assert "Can only view the audit trail" in page and "Everything" in page
         assert "things" not in page and f" of {len(PERMISSIONS)}" not in page
 

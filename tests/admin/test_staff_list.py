@@ -91,7 +91,9 @@ def test_row_links_to_the_person_in_the_administration(
     page = client.get(LIST).content.decode()
     for user in people.values():
         assert f'href="{reverse("admin:accounts_user_change", args=[user.pk])}"' in page
-    assert "None: finds no pages" in page and "Never" in page and "vera@example.invalid" in page
+    assert (
+        "None: can’t open any page" in page and "Never" in page and "vera@example.invalid" in page
+    )
     entry = AuditEntry.objects.latest("id")
     assert (entry.action, entry.object_type) == ("list", "member of staff")
 
@@ -99,7 +101,7 @@ def test_row_links_to_the_person_in_the_administration(
 def test_sort_by_sign_in_says_who_is_missing(client: Client, people: dict[str, User]) -> None:
     answer = client.get(LIST, {"order_key": "last_login"})
     assert [user.username for user in answer.context["page"].rows] == ["ada", "vera", "otto"]
-    assert "people who have never signed in are not listed" in answer.content.decode()
+    assert "People who have never signed in are not listed" in answer.content.decode()
 
 
 def test_names_stand_in_no_address(client: Client, people: dict[str, User]) -> None:

@@ -96,7 +96,7 @@ def test_a_role_below_is_told_why_and_recorded(client: Client, role: str, name: 
     answer = client.get(f"/api/{name}/")
     assert answer.status_code == 403
     assert answer.json()["code"] == "permission_denied"
-    assert "Your roles must allow you to read through the JSON API" in answer.json()["message"]
+    assert "Your roles must allow you to read data through the JSON API" in answer.json()["message"]
     assert [each.action for each in AuditEntry.objects.all()] == ["denied"]
 
 

@@ -321,12 +321,12 @@ def test_own_entries_require_sign_in(client: Client) -> None:
 
 
 def test_integrity_page_shows_result_and_head(client: Client, auditor: User) -> None:
-    assert "None has been made yet" in client.get(f"{ADDRESS}integrity/").content.decode()
+    assert "No check yet" in client.get(f"{ADDRESS}integrity/").content.decode()
     create_entries(3)
     seals.seal()
     verification.run_due_check()
     page = client.get(f"{ADDRESS}integrity/").content.decode()
-    assert "Nothing was changed, removed or inserted" in page
+    assert "No entries were changed, removed or inserted" in page
     assert seals.head() in page
 
 
@@ -338,7 +338,7 @@ def test_broken_log_is_reported_on_both_pages(client: Client, auditor: User) -> 
     verification.run_due_check()
     for path in ("", "integrity/"):
         page = client.get(f"{ADDRESS}{path}").content.decode()
-        assert "not what was recorded" in page and "at least one was changed" in page
+        assert "changed or cut off" in page and "at least one was changed" in page
 
 
 def test_auditor_can_request_one_check(client: Client, auditor: User) -> None:
@@ -381,7 +381,7 @@ def test_past_month_can_be_signed_off_by_several_people(client: Client, auditor:
     assert client.post(f"{ADDRESS}reviews/", {"month": key, "note": "Fine"}).status_code == 302
     again = client.post(f"{ADDRESS}reviews/", {"month": key, "note": "typed again"})
     assert again.status_code == 422
-    assert "signed this month off already" in again.content.decode()
+    assert "already signed off this month" in again.content.decode()
     client.force_login(staff("lab admin"))
     assert client.post(f"{ADDRESS}reviews/", {"month": key, "note": ""}).status_code == 302
     assert AuditReview.objects.filter(month=first_of_month(1)).count() == 2
@@ -401,7 +401,7 @@ def test_other_months_cannot_be_signed_off(client: Client, auditor: User, key: s
 def test_current_month_cannot_be_signed_off(client: Client, auditor: User) -> None:
     key = f"{first_of_month(0):%Y-%m}"
     answer = client.post(f"{ADDRESS}reviews/", {"month": key, "note": ""})
-    assert answer.status_code == 422 and b"when it is over" in answer.content
+    assert answer.status_code == 422 and b"after it ends" in answer.content
 
 
 # Viewers of a patient

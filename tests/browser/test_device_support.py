@@ -136,7 +136,7 @@ def test_note_and_assignment_work_without_leaving_page(page: Browser, office: Of
     )
     page.open(f"{office.url}/patients/{patient}/")
     page.click("[data-key='a']")
-    page.wait_for_text("Yours since")
+    page.wait_for_text("Assigned to you since")
     page.type("[data-key='n']", "Asked the caller to open the app once. @front-desk")
     page.click_text("Add note")
     page.find(".said .text strong")
@@ -144,7 +144,7 @@ def test_note_and_assignment_work_without_leaving_page(page: Browser, office: Of
     assert page.run("return document.querySelector('[data-key=n]').value") == ""
     page.run("document.querySelector('#changes').closest('summary').click()")
     page.find(".log .said")
-    assert "Took" in page.text(".log")
+    assert "Assigned to self" in page.text(".log")
     save_screenshot(page, "patient")
     for tab in ("orders", "results", "insured", "activity"):
         page.click(f".tabs a[href$='/{tab}/']")

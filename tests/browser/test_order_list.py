@@ -210,11 +210,11 @@ def test_all_matching_orders_are_assigned_in_background(page: Browser, office: O
     page.click("[data-pick-all]")
     page.click("[data-everything]")
     office.back_office.query(SLOW_INSERTS.format("team_assignment"))
-    page.click_text("Take")
+    page.click_text("Assign to me")
     page.wait_for_text("all that match the filters")
-    page.click_text(f"Take {order_count(office, where)} orders")
+    page.click_text(f"Assign to me: {order_count(office, where)} orders")
     page.wait_for_text(
-        f"Take orders: {order_count(office, where)} of {order_count(office, where)}."
+        f"Assign orders to me: {order_count(office, where)} of {order_count(office, where)}."
     )
     assert "bucket=result-in" in page.url
     page.click_text("Show what changed")
@@ -309,7 +309,7 @@ def test_confirmation_names_the_ticked_orders(page: Browser, office: Office) -> 
     )
     for number in (1, 2):
         page.click(f"tbody tr:nth-child({number}) [data-pick]")
-    page.click_text("Add a note…")
+    page.click_text("Add note…")
     page.find("#id_text")
     assert page.run("return document.forms[document.forms.length - 1].matches('form')")
     assert page.text(".subjects").splitlines() == names
@@ -344,10 +344,10 @@ def test_list_works_without_scripts(page: Browser, office: Office) -> None:
         wait_until(lambda: "panel=columns" in page.url, 60, "the column has moved")
         page.find("#screen[open]")
         page.click("[data-pick]")
-        page.click_text("Add a note…")
+        page.click_text("Add note…")
         page.type("#id_text", "Without scripts.")
         page.click("button[name=go]")
-        page.wait_for_text("Add a note to orders")
+        page.wait_for_text("Add note to orders")
     finally:
         page.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
     wait_until(
@@ -377,7 +377,7 @@ def test_next_worker_finishes_bulk_run_of_killed_worker(page: Browser, office: O
     page.open(f"{office.url}/orders/")
     page.click("[data-pick-all]")
     page.click("[data-everything]")
-    page.click_text("Add a note…")
+    page.click_text("Add note…")
     back_office.query("ALTER TABLE team_note ADD CONSTRAINT later CHECK (text NOT LIKE 'Killed%%')")
     page.type("#id_text", text)
     page.click("button[name=go]")

@@ -77,7 +77,7 @@ def test_ticked_orders_are_taken(client: Client, clinician: User, five: None) ->
     assert answer["Location"] == f"{ADDRESS}?status=lost&run={run.pk}"
     assert (run.total, run.state, held()) == (2, "open", set())
     page = client.get(answer["Location"]).content.decode()
-    assert "Take orders" in page and f"/orders/bulk/{run.pk}/strip/" in page
+    assert "Assign orders to me" in page and f"/orders/bulk/{run.pk}/strip/" in page
     work()
     run.refresh_from_db()
     assert (run.done, run.failed, run.state) == (2, 0, "done")
@@ -92,7 +92,7 @@ def test_everything_means_the_filter_not_the_page(
 ) -> None:
     asked = ask(client, "take", query="status=lost&size=1")
     assert (asked.status_code, BulkRun.objects.count()) == (200, 0)
-    assert "Take 3 orders" in " ".join(asked.content.decode().split())
+    assert "Assign to me: 3 orders" in " ".join(asked.content.decode().split())
     confirm(client, "take", query="status=lost&size=1")
     work()
     assert held() == {1, 2, 3}
@@ -112,7 +112,7 @@ def test_what_is_somebody_elses_is_told_and_tried_again(
     run = BulkRun.objects.get()
     assert (run.done, run.failed) == (1, 1)
     page = client.get(f"{ADDRESS}bulk/{run.pk}/").content.decode()
-    assert "Bo has it, since" in page
+    assert "Assigned to Bo since" in page
     release(_request(other), "order", uid("order", 2))
     answer = client.post(f"{ADDRESS}bulk/{run.pk}/again/", {"form_id": uuid.uuid4()})
     work()

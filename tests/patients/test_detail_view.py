@@ -73,7 +73,7 @@ def test_page_shows_patient_with_all_sections(client: Client, maria: None) -> No
                   "Added", "Band One", "Not working", "1 pull failed or retrying",
                   "Permission expired – reconnect", "ring-two",
                   "Account time zone", "All days",
-                  "Unassigned", "No notes and no calls yet", "Change log"):  # fmt: skip
+                  "Unassigned", "No notes or calls yet", "Change log"):  # fmt: skip
         assert words in page, words
     assert "Fallback" not in page and "Without bounds" not in page
     assert "M-BEFORE" not in page and "Who viewed this record" not in page

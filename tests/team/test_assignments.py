@@ -27,13 +27,13 @@ def test_record_can_be_taken_and_released(client: Client) -> None:
     assert post(client, "take")["Location"] == "/orders/"
     row = Assignment.objects.get()
     assert (row.user, row.by, row.patient_id) == (user, user, PATIENT)
-    assert "Yours since" in render_tag(user, TAG)
-    assert "<strong>ana</strong> is on this" in render_tag(staff("clinician"), TAG)
+    assert "Assigned to you since" in render_tag(user, TAG)
+    assert "Assigned to <strong>ana</strong> since" in render_tag(staff("clinician"), TAG)
     post(client, "take")
     assert AssignmentChange.objects.count() == 1
     assert "Unassigned" in post(client, "release", htmx=True).content.decode()
     assert not Assignment.objects.exists()
-    assert "Nobody was on this" in post(client, "release", htmx=True).content.decode()
+    assert "Already unassigned" in post(client, "release", htmx=True).content.decode()
     entries = AuditEntry.objects.filter(object_type="assignment").order_by("pk")
     assert [(one.before, one.after) for one in entries] == [
         ({"works_on_it": None}, {"works_on_it": "ana"}),
@@ -162,7 +162,7 @@ def test_record_of_inactive_assignee_can_be_taken(client: Client) -> None:
     assert not client.get("/orders/", {"assigned": "nobody"}).context["page"].rows
     ana.is_active = False
     ana.save()
-    assert "<strong>ana</strong> no longer works here" in render_tag(ben, TAG)
+    assert "Assigned to <strong>ana</strong> (inactive account)" in render_tag(ben, TAG)
     rows = client.get("/orders/", {"assigned": "nobody"}).context["page"].rows
     assert [row.pk for row in rows] == [ORDER]
     post(client, "take")

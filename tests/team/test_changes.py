@@ -67,10 +67,10 @@ def test_every_action_is_listed_once(rf: RequestFactory) -> None:
     assert [(one.what, one.by) for one in found] == [
         ("Spoke with the patient", ana),
         ("Note", ana),
-        ("Gave to a colleague", ana),
-        ("Gave to a colleague", ben),
+        ("Assigned to a colleague", ana),
+        ("Assigned to a colleague", ben),
         ("Review", ben),
-        ("Gave up on: Cancel the order", ben),
+        ("Closed without resending: Cancel the order", ben),
         ("Cancel the order", ana),
     ]
     assert found[5].reason == "Too late" and found[6].reason == "Patient moved away"

@@ -47,7 +47,7 @@ def test_message_contains_only_subject_and_link(mail_server: MailServer) -> None
     assert send_due() == 1
     row, mail = Notification.objects.get(), mail_server.taken[0]
     assert (mail["To"], mail["From"]) == ("ana@clinic.invalid", "office@clinic.invalid")
-    assert mail["Subject"] == "An order that is yours needs you"
+    assert mail["Subject"] == "An order assigned to you needs action"
     body = mail.get_payload()
     assert f"https://office.invalid/notifications/{row.pk}/" in body
     assert str(ORDER) not in body and "Ada" not in body
@@ -66,7 +66,7 @@ def test_due_notifications_of_person_are_one_message(mail_server: MailServer) ->
     due_now()
     assert send_due() == 2
     by_person = {mail["To"]: mail for mail in mail_server.taken}
-    assert by_person["ana@clinic.invalid"]["Subject"] == "3 things wait for you"
+    assert by_person["ana@clinic.invalid"]["Subject"] == "3 new notifications"
     assert str(by_person["ana@clinic.invalid"].get_payload()).count("/notifications/") == 4
     assert str(by_person["ben@clinic.invalid"].get_payload()).count("/notifications/") == 2
 
@@ -80,7 +80,7 @@ def test_long_message_is_shortened(mail_server: MailServer) -> None:
     assert send_due() == 1
     (mail,) = mail_server.taken
     body = str(mail.get_payload())
-    assert mail["Subject"] == f"{MAX_LINES + 7} things wait for you" and "And 7 more: " in body
+    assert mail["Subject"] == f"{MAX_LINES + 7} new notifications" and "And 7 more: " in body
     due_now()
     assert send_due() == 0 and not Notification.objects.filter(mailed_at=None).exists()
 
@@ -129,7 +129,7 @@ def test_refused_mail_is_retried_or_given_up_and_shown(
     assert send_due() == 0
     row = Notification.objects.get()
     assert row.mail_error and row.mail_due_at is not None and row.mail_due_at > timezone.now()
-    assert "Not e-mailed." in client.get("/notifications/").content.decode()
+    assert "Not emailed." in client.get("/notifications/").content.decode()
     mail_server.refuse = ""
     due_now()
     assert send_due() == 1

@@ -45,7 +45,7 @@ def test_htmx_note_returns_fragment(client: Client) -> None:
 def test_invalid_note_keeps_typed_text(client: Client, htmx: bool) -> None:
     client.force_login(staff("front desk"))
     answer = post(client, "note", htmx=htmx, text="   ")
-    assert "Write what your colleagues should know." in answer.content.decode()
+    assert "Write a note first." in answer.content.decode()
     too_long = "x" * (MAX_NOTE_LENGTH + 1)
     answer = post(client, "note", htmx=htmx, text=too_long)
     page = answer.content.decode()
@@ -91,7 +91,7 @@ def test_mentioned_person_is_notified_once(client: Client) -> None:
     assert {row.user for row in Notification.objects.all()} == {ana, ben}
     row = Notification.objects.filter(user=ana).get()
     assert (row.kind, row.subject_type, row.subject_id) == ("mentioned", "order", str(ORDER))
-    assert "nobody here is called @vera" in page
+    assert "No one was notified as @vera" in page
     assert "<strong>@Ana.Sample</strong> and <strong>@ben</strong>" in page
 
 

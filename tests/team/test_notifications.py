@@ -146,8 +146,8 @@ def test_page_groups_notifications_by_day_and_record(client: Client) -> None:
     client.force_login(user)
     page = client.get("/notifications/").content.decode()
     assert page.count("Iron, Testa Sample") == 1
-    assert "This order is yours and needs action" in page
-    assert "The result of this order, which is yours, is in" in page
+    assert "This order is assigned to you and needs action" in page
+    assert "The result of this order, assigned to you, is in" in page
     assert "Unmatched result 00000000" in page and "assigned to you" in page
     assert page.count("<li data-unseen>") == 2
 
@@ -191,7 +191,7 @@ def test_mark_all_seen_excludes_newer_notifications(client: Client) -> None:
     client.post("/notifications/seen/", {"newest": newest})
     assert Notification.objects.get(seen_at=None).kind == "result-in"
     page = client.get("/notifications/?show=unseen").content.decode()
-    assert "which is yours, is in" in page and "assigned to you" not in page
+    assert "assigned to you, is in" in page and "was assigned to you" not in page
 
 
 def test_person_chooses_mailed_kinds(client: Client) -> None:

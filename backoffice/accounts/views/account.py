@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts import second_factor
@@ -77,7 +78,12 @@ def end_sessions(request: HttpRequest) -> HttpResponse:
         record_action(
             request, "sessions", [user.pk], (), "one ended" if chosen_id else "others ended"
         )
-    messages.success(request, f"You are signed out {'there' if chosen_id else 'everywhere else'}")
+    messages.success(
+        request,
+        gettext("You are signed out on that device")
+        if chosen_id
+        else gettext("You are signed out everywhere else"),
+    )
     return HttpResponseRedirect(reverse("account"))
 
 
@@ -94,4 +100,6 @@ def device_label(agent: str) -> str:
     """Return `Firefox on Windows` from a User-Agent header."""
     browser = next((name for sign, name in _BROWSERS.items() if sign in agent), "")
     system = next((name for sign, name in _SYSTEMS.items() if sign in agent), "")
-    return " on ".join(part for part in (browser, system) if part) or "Unknown browser"
+    if browser and system:
+        return gettext("%(browser)s on %(system)s") % {"browser": browser, "system": system}
+    return browser or system or gettext("Unknown browser")

@@ -10,6 +10,7 @@ from django.contrib.auth.views import PasswordChangeView, PasswordResetConfirmVi
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse, reverse_lazy
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts import known_devices, throttle
@@ -33,7 +34,9 @@ class _ChangePassword(PasswordChangeView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)
-        messages.success(self.request, "Password changed. You are signed out everywhere else.")
+        messages.success(
+            self.request, gettext("Password changed. You are signed out everywhere else.")
+        )
         return response
 
 
@@ -45,7 +48,7 @@ class _SetPassword(PasswordResetConfirmView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)
-        messages.success(self.request, "Your new password is set. Sign in with it.")
+        messages.success(self.request, gettext("Your new password is set. Sign in with it."))
         known_devices.remember_device(self.request, response, form.user.get_username())
         return response
 

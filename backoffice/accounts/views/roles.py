@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import (
@@ -13,6 +14,7 @@ from backoffice.accounts.access import (
     ROLES,
     SERVICE_ACCOUNT,
     requires,
+    role_label,
     roles_of,
 )
 from backoffice.accounts.staff_changes import count_people_by_role
@@ -27,13 +29,14 @@ def roles(request: HttpRequest) -> HttpResponse:
     columns: list[dict[str, object]] = [
         {
             "name": role,
+            "label": role_label(role),
             "people": counts.get(role),
             "second_factor": role != SERVICE_ACCOUNT and bool({role, "all"} & demanded),
         }
         for role in ROLES
     ]
     rows = [
-        {"name": name, "words": words, "granted": [name in ROLES[role] for role in ROLES]}
+        {"name": name, "words": gettext(words), "granted": [name in ROLES[role] for role in ROLES]}
         for name, words in PERMISSIONS.items()
     ]
     context = {"columns": columns, "rows": rows, "counted": bool(counts)}

@@ -25,6 +25,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts import emails, recovery_codes, second_factor
@@ -33,7 +34,7 @@ from backoffice.accounts.adapter import record_refusal
 from backoffice.accounts.second_factor import allow_before_second_factor
 from backoffice.audit.recording import record_action
 
-_PASSKEY_FAILED: Final = "That did not work. Try again, or use another way."
+_PASSKEY_FAILED: Final = gettext_noop("The passkey didn’t work. Try again, or use another method.")
 
 
 @allow_before_second_factor
@@ -60,7 +61,7 @@ class _VerifyAtSignIn(AuthenticateView):
 class _PasskeySignIn(LoginWebAuthnView):
     def form_invalid(self, form: Any) -> HttpResponse:
         record_refusal(self.request, "passkey")
-        messages.error(self.request, _PASSKEY_FAILED)
+        messages.error(self.request, gettext(_PASSKEY_FAILED))
         return HttpResponseRedirect(reverse("login"))
 
 
@@ -99,7 +100,7 @@ class _ReauthenticateByPasskey(_MarkVerifiedMixin, ReauthenticateWebAuthnView):
     template_name = "accounts/prove_by_passkey.html"
 
     def form_invalid(self, form: Any) -> HttpResponse:
-        messages.error(self.request, _PASSKEY_FAILED)
+        messages.error(self.request, gettext(_PASSKEY_FAILED))
         return HttpResponseRedirect(self.request.get_full_path())
 
 
@@ -119,8 +120,8 @@ class _FactorChangeMixin:
         request, user = self.request, staff_user(self.request)
         with transaction.atomic(durable=True):
             response: HttpResponse = super().form_valid(form)  # type: ignore[misc]
-            record_action(request, "second factor", [user.pk], (), self.change_label)
-            emails.notify_owner(request, user, self.change_label.capitalize())
+            record_action(request, "second factor", [user.pk], (), self.change_label.lower())
+            emails.notify_owner(request, user, self.change_label)
         if is_mfa_enabled(user, second_factor.FACTOR_TYPES):
             second_factor.mark_verified(request)
         else:
@@ -143,18 +144,18 @@ class _FactorAdditionMixin(_FactorChangeMixin):
 class _AddAuthenticatorApp(_FactorAdditionMixin, ActivateTOTPView):
     form_class = second_factor.AuthenticatorAppForm
     template_name = "accounts/app_add.html"
-    change_label = "authenticator app added"
+    change_label = gettext_noop("Authenticator app added")
 
 
 class _RemoveAuthenticatorApp(_FactorChangeMixin, DeactivateTOTPView):
     template_name = "accounts/factor_remove.html"
-    change_label = "authenticator app removed"
+    change_label = gettext_noop("Authenticator app removed")
 
 
 class _AddPasskey(_FactorAdditionMixin, AddWebAuthnView):
     form_class = second_factor.PasskeyForm
     template_name = "accounts/passkey_add.html"
-    change_label = "passkey added"
+    change_label = gettext_noop("Passkey added")
 
     def get_context_data(self, **more: Any) -> dict[str, Any]:
         # allauth leaves out the refused form, and with it the typed text.
@@ -163,12 +164,12 @@ class _AddPasskey(_FactorAdditionMixin, AddWebAuthnView):
 
 class _RemovePasskey(_FactorChangeMixin, RemoveWebAuthnView):
     template_name = "accounts/factor_remove.html"
-    change_label = "passkey removed"
+    change_label = gettext_noop("Passkey removed")
 
 
 class _GenerateRecoveryCodes(_FactorChangeMixin, GenerateRecoveryCodesView):
     template_name = "accounts/codes_new.html"
-    change_label = "recovery codes made anew"
+    change_label = gettext_noop("Recovery codes replaced")
 
 
 class _ShowRecoveryCodes(ViewRecoveryCodesView):

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import requires, staff_user
@@ -77,7 +78,8 @@ def group_notifications(rows: Iterable[Notification]) -> list[NotificationGroup]
 def notification_text(row: Notification) -> str:
     kind = NOTIFICATION_KINDS.get(row.kind)
     word = subject_label(row.subject_type)
-    return kind.text.format(subject=word) if kind else f"Something about this {word}"
+    text = gettext(kind.text) if kind else gettext("This %(subject)s changed")
+    return text % {"subject": word}
 
 
 @requires("notes.write")
@@ -113,7 +115,7 @@ def mail_choices(request: HttpRequest) -> HttpResponse:
     unwanted_kinds = MailChoice.objects.unwanted_kinds(user)
     context = {
         "kinds": [
-            (kind, words.choice, kind not in unwanted_kinds)
+            (kind, gettext(words.choice), kind not in unwanted_kinds)
             for kind, words in NOTIFICATION_KINDS.items()
         ],
         "mails": bool(settings.EMAIL_URL),

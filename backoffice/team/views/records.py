@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext, gettext_noop, ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import may, requires, staff_user
@@ -21,8 +22,10 @@ from backoffice.team.changes import MAX_CHANGES, change_log
 from backoffice.team.subjects import InvalidSubject, Subject, subject_label, subject_url
 from backoffice.team.template_functions import assigned_context, notes_context, staff_name
 
-EMPTY_NOTE = "Write what your colleagues should know."
-NOTE_TOO_LONG = f"A note has at most {actions.MAX_NOTE_LENGTH:,} characters. Write it as two notes."
+EMPTY_NOTE = gettext_noop("Write a note first.")
+NOTE_TOO_LONG = gettext_noop(
+    "A note can have at most %(count)s characters. Split it into two notes."
+)
 
 
 @requires("notes.write", "patients.view")
@@ -34,9 +37,9 @@ def write_note(request: HttpRequest) -> HttpResponse:
     try:
         row = actions.add_note(request, subject.type, subject.id, text, subject.patient_id)
     except actions.EmptyNote:
-        error = EMPTY_NOTE
+        error = gettext(EMPTY_NOTE)
     except actions.NoteTooLong:
-        error = NOTE_TOO_LONG
+        error = gettext(NOTE_TOO_LONG) % {"count": f"{actions.MAX_NOTE_LENGTH:,}"}
     else:
         staff = actions.mentioned_staff(row.text)
         message = _unknown_names_message(
@@ -89,9 +92,8 @@ def assign_to_me(request: HttpRequest) -> HttpResponse:
 def release(request: HttpRequest) -> HttpResponse:
     """End the assignment of a record."""
     subject = _subject_of(request)
-    message = (
-        "" if actions.release(request, subject.type, subject.id) else "Nobody was on this any more."
-    )
+    was_assigned = actions.release(request, subject.type, subject.id)
+    message = "" if was_assigned else gettext("Already unassigned.")
     return _assignment_response(request, subject, message)
 
 
@@ -107,7 +109,7 @@ def assign_to_colleague(request: HttpRequest) -> HttpResponse:
         if chosen is not None:
             actions.assign(request, subject.type, subject.id, chosen, subject.patient_id, take=True)
             return _assignment_response(request, subject, "")
-        error = "Choose a colleague."
+        error = gettext("Choose a colleague.")
     context = {
         "about": subject.signed(),
         "word": subject_label(subject.type),
@@ -149,14 +151,21 @@ def _assignment_response(request: HttpRequest, subject: Subject, message: str) -
 
 
 def _already_assigned_message(error: actions.AlreadyAssigned) -> str:
-    return f"{staff_name(error.user)} took this {ago(error.at, timezone.now())}."
+    return gettext("%(name)s took this %(ago)s.") % {
+        "name": staff_name(error.user),
+        "ago": ago(error.at, timezone.now()),
+    }
 
 
 def _unknown_names_message(names: list[str]) -> str:
     if not names:
         return ""
     names_text = ", ".join(f"@{name}" for name in names)
-    return f"The note is kept, but nobody here is called {names_text}: nobody else was told."
+    return ngettext(
+        "Note saved. No one was notified as %(names)s: there is no such username.",
+        "Note saved. No one was notified as %(names)s: there are no such usernames.",
+        len(names),
+    ) % {"names": names_text}
 
 
 def _subject_of(request: HttpRequest) -> Subject:
@@ -164,7 +173,9 @@ def _subject_of(request: HttpRequest) -> Subject:
     try:
         return Subject.read(signed)
     except InvalidSubject:
-        raise BadRequest("The form does not say what it is about. Load its page again.") from None
+        raise BadRequest(
+            gettext("This form is incomplete. Reload its page and try again.")
+        ) from None
 
 
 def _return_url(request: HttpRequest) -> str:
