@@ -71,7 +71,7 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
         command = _booking_command(request, order, form)
         if command is not None and form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
-    return _page(request, order, None, form, title=gettext("Book a visit"), verb=gettext("Book"))
+    return _page(request, order, None, form, title=gettext("Book a visit"))
 
 
 @requires("orders.view", "patients.view", "appointments.change")
@@ -110,7 +110,7 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
         )
         if form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
-    return _page(request, order, visit, form, title=title, verb=gettext("Confirm"))
+    return _page(request, order, visit, form, title=title)
 
 
 @requires("orders.view", "patients.view", "appointments.change")
@@ -122,12 +122,10 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
         appointment_rules.active_appointment(order_id),
     )
     form = _form(request, order, visit)
-    verb = gettext("Confirm") if visit else gettext("Book")
     context = {
         "order": order,
         "visit": visit,
         "form": form,
-        "verb": verb,
         "alone": True,
         **_picker_context(request, order, visit, form),
     }
@@ -150,9 +148,7 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
         gettext("No visit to cancel.") if visit is None else appointment_rules.why_not_cancel(visit)
     )
     if visit is None or hindrance:
-        return _page(
-            request, order, visit, hindrance=hindrance, title=title, verb=title, rebook=rebook
-        )
+        return _page(request, order, visit, hindrance=hindrance, title=title, rebook=rebook)
     reasons = cancellation_reasons(visit.type)
     if reasons is None:
         return _page(
@@ -161,7 +157,6 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
             visit,
             hindrance=gettext(sites.SLOW),
             title=title,
-            verb=title,
             rebook=rebook,
         )
     form = _bound_form(request, CancelAppointmentForm, reasons=reasons)
@@ -178,7 +173,7 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
         )
         if form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
-    return _page(request, order, visit, form, title=title, verb=title, rebook=rebook)
+    return _page(request, order, visit, form, title=title, rebook=rebook)
 
 
 def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
