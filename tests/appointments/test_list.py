@@ -122,7 +122,7 @@ def test_invalid_date_shows_no_visits(client: Client, clinician: User, now: date
     visit(1, now + timedelta(days=2))
     answer = client.get(ADDRESS, {"start_date": "soon"})
     assert answer.status_code == 400
-    assert "Type a date as YYYY-MM-DD." in answer.content.decode()
+    assert "Enter a date as YYYY-MM-DD." in answer.content.decode()
     assert answer.context["rows"] == []
 
 

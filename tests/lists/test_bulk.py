@@ -228,7 +228,7 @@ def test_cancelling_shows_what_will_and_will_not_happen(
     assert not CommandRecord.objects.exists()
     refused = ask(client, "cancel", go="1", why="", **shown_on(words))
     assert refused.status_code == 422
-    assert "Choose why it is canceled." in refused.content.decode()
+    assert "Choose a reason for canceling." in refused.content.decode()
 
 
 def test_a_kit_that_nobody_registered_is_named_so(client: Client, clinician: User) -> None:
@@ -254,11 +254,11 @@ def test_cancelling_asks_the_service_once_for_each(
     commands = CommandRecord.objects.all()
     assert {UUID(one.subject_id) for one in commands} == {uid("order", 4), uid("order", 5)}
     assert {(one.kind, one.requested_by, one.reason) for one in commands} == {
-        ("order.cancel", clinician, "The patient asked for it: moved away")
+        ("order.cancel", clinician, "Patient request: moved away")
     }
     page = client.get(f"{ADDRESS}bulk/{run.pk}/").content.decode()
     assert "Waiting to be sent" in page
-    assert "does not let an order be canceled any more" in page
+    assert "does not allow canceling an order in this status" in page
 
 
 VERBS = {

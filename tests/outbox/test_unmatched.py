@@ -184,7 +184,7 @@ def test_ambiguous_result_needs_a_choice(harness: OutboxHarness) -> None:
     response = harness.submit_form(client, detail_address(item), action="accept", note="which?")
     assert response.status_code == 422 and CommandRecord.objects.count() == 0
     page = response.content.decode()
-    assert "Say which order or patient it belongs to" in page and "which?" in page
+    assert "Choose the order or patient the result belongs to" in page and "which?" in page
 
 
 @pytest.mark.parametrize("case", ["match_demo", "match_completed", "match_cancelled", "wrong_lab"])
@@ -287,7 +287,11 @@ def resolve_elsewhere(harness: OutboxHarness, item: UnmatchedResult, action: str
 
 @pytest.mark.parametrize(
     ("other_action", "words"),
-    [("reject", "It was rejected"), ("unsure", "passed to the service"), ("accept", "to an order")],
+    [
+        ("reject", "The result was rejected"),
+        ("unsure", "The lab service will decide"),
+        ("accept", "to an order"),
+    ],
 )
 def test_result_resolved_elsewhere_is_refused_with_reason(
     harness: OutboxHarness, other_action: str, words: str
@@ -301,7 +305,7 @@ def test_result_resolved_elsewhere_is_refused_with_reason(
     harness.deliver()
     command = harness.newest_command()
     assert command.state == State.REFUSED and command.attempts == 0
-    assert "decided already" in command.refusal and words in command.refusal
+    assert "Already decided" in command.refusal and words in command.refusal
     item.refresh_from_db()
     assert (item.status, item.resolution_action) == resolution_at_sandbox(harness, item)[:2]
     page = client.get(detail_address(item)).content.decode()
@@ -319,7 +323,7 @@ def test_resolution_elsewhere_before_sending_is_refused(harness: OutboxHarness) 
     resolve_elsewhere(harness, item, "reject")
     harness.pass_time()
     command = harness.newest_command()
-    assert command.state == State.REFUSED and "Somebody else was faster" in command.refusal
+    assert command.state == State.REFUSED and "Someone else decided first" in command.refusal
     item.refresh_from_db()
     assert item.resolution_action == "reject"
 
