@@ -220,7 +220,7 @@ def test_cancelling_shows_what_will_and_will_not_happen(
 ) -> None:
     page = ask(client, "cancel")
     words = page.content.decode()
-    assert "2 will be canceled" in words and "3 cannot be canceled" in words
+    assert "2 orders will be canceled" in words and "3 orders cannot be canceled" in words
     assert "A canceled order cannot be reopened" in words
     assert "Cancel 2 orders" in words
     entry = AuditEntry.objects.get(action="list")
@@ -236,7 +236,7 @@ def test_a_kit_that_nobody_registered_is_named_so(client: Client, clinician: Use
         nobody = {"patient_first_name": "", "patient_last_name": "", "patient_dob": None}
         order(n, low_level_status=low, method="testkit", **nobody).save()
     words = ask(client, "cancel").content.decode()
-    assert "1 will be canceled" in words and "1 cannot be canceled" in words
+    assert "1 order will be canceled" in words and "1 order cannot be canceled" in words
     assert words.count("Kit without patient") == 2
 
 
