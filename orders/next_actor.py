@@ -30,7 +30,7 @@ def next_actor(order: Order, now: datetime) -> NextActor | None:
     if not item.actor_label and item.family != vocabulary.UNKNOWN:
         return None
     return NextActor(
-        gettext(item.actor_label) or gettext("Unknown"),
+        item.actor_label or gettext("Unknown"),
         format_duration(now - order.last_event_at) if order.last_event_at else "",
         usual_time_text(order),
         overdue_text(order.quiet_since(now), now),

@@ -137,7 +137,7 @@ class AppointmentList(ListPage):
     row_macros = "appointments/appointment_rows.html"
     filter_set = AppointmentListFilterSet
     presets: ClassVar = (
-        Preset("mine", gettext_noop("Assigned to me"), {"mine": ["1"]}, needs="notes.write"),
+        Preset("mine", gettext_noop("Mine"), {"mine": ["1"]}, needs="notes.write"),
     )
 
     def visible_rows(self, user: Any) -> QuerySet[Appointment]:

@@ -195,7 +195,7 @@ class AppointmentListFilterSet(AppointmentFilterSet):
     end_date = DayFilter(
         "draw_day",
         "lte",
-        label=gettext_lazy("To"),
+        label=gettext_lazy("Until"),
         help_text=gettext_lazy("Includes the whole day, in the time zone of the draw."),
     )
     user_id = UUIDFilter(label=gettext_lazy("Patient ID"))
