@@ -10,7 +10,8 @@ const left = () => {
     const words = list.querySelector("[data-left]");
     if (!words) continue;
     const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-    words.textContent = seconds ? `Refreshes in ${clock}.` : "Refreshing …";
+    const { left: refreshesIn, refreshing } = words.dataset;
+    words.textContent = seconds ? refreshesIn.replace("{clock}", clock) : refreshing;
   }
 };
 left();
@@ -20,7 +21,7 @@ const count = (area) => {
   const shown = document.querySelector(`[data-counted="${area.id}"]`);
   if (!shown) return;
   const rest = Number(area.dataset.count) - [...area.value].length;
-  shown.textContent = `${rest.toLocaleString("en-US")} left.`;
+  shown.textContent = shown.dataset.leftWords.replace("{count}", rest.toLocaleString("en-US"));
 };
 const countAll = () => document.querySelectorAll("[data-count]").forEach(count);
 countAll();
@@ -52,8 +53,9 @@ function nameTime() {
   for (const words of document.querySelectorAll("[data-chosen]")) {
     const slot = words.closest("form").querySelector(".slot:has(input:checked)");
     const day = slot?.closest(".slot-day")?.querySelector("h3").firstChild.textContent.trim();
-    const clock = slot?.querySelector("strong").textContent.replace(/^Chosen: /, "");
-    words.textContent = slot ? ` ${day ? `${day}, ` : ""}${clock}` : "";
+    // A time that is chosen on another day is a sentence with its day: "Chosen: Sat, Nov 28, 8:00 AM".
+    const clock = slot?.querySelector("strong time") ?? slot?.querySelector("strong");
+    words.textContent = slot ? ` ${day ? `${day}, ` : ""}${clock.textContent}` : "";
   }
 }
 nameTime();
