@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
@@ -43,14 +44,14 @@ def order_actions(order: Order, user: User | AnonymousUser) -> list[OrderAction]
         order
     ):
         home = order.method == "at_home_phlebotomy"
-        offer("Book", "orders:book", primary=home, drawer=True)
+        offer(gettext("Book visit"), "orders:book", primary=home, drawer=True)
     if may(user, "orders.change"):
         if order.method == "on_site_collection" and low.startswith("requisition_"):
-            offer("Sample drawn", "orders:drawn", primary=True)
+            offer(gettext("Mark sample as drawn"), "orders:drawn", primary=True)
         if order.activate_by is not None and low in DATABLE_STATUSES:
-            offer("Change the date", "orders:activation")
+            offer(gettext("Change release date"), "orders:activation")
         if low in CANCELABLE_STATUSES.get(order.method, frozenset()):
-            offer("Cancel…", "orders:cancel")
+            offer(gettext("Cancel order…"), "orders:cancel")
     if settings.MANAGEMENT_ENV != "production" and may(user, "orders.simulate"):
-        offer("Simulate…", "orders:simulate")
+        offer(gettext("Simulate…"), "orders:simulate")
     return actions

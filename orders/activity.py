@@ -11,6 +11,7 @@ from typing import Final
 from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from backoffice.core import vocabulary
 from backoffice.team.changes import ChangeLogEntry, change_log
@@ -24,7 +25,11 @@ MAX_ENTRIES: Final = 300
 MILESTONES: Final = "milestones"
 EVERYTHING: Final = "everything"
 PEOPLE: Final = "people"
-TABS: Final = {MILESTONES: "Milestones", EVERYTHING: "Everything", PEOPLE: "People"}
+TABS: Final = {
+    MILESTONES: gettext_noop("Milestones"),
+    EVERYTHING: gettext_noop("Everything"),
+    PEOPLE: gettext_noop("Staff"),
+}
 DELIVERY_SCANS: Final = frozenset({"transit_customer", "out_for_delivery", "transit_lab"})
 
 
@@ -91,7 +96,7 @@ def order_activity(
     if notes and show == MILESTONES:
         for activity in notes_and_calls(subject, sees_results=results):
             change = ChangeLogEntry(
-                activity.at, activity.by, activity.outcome or "Note", text=activity.text
+                activity.at, activity.by, activity.outcome or gettext("Note"), text=activity.text
             )
             entries.append(ActivityEntry(activity.at, change=change))
     elif sees_changes:
@@ -100,7 +105,9 @@ def order_activity(
     if show != PEOPLE:
         entries += _with_newest_shown(_order_steps(order, events))
         if order.moved_at is not None:
-            entries.append(ActivityEntry(order.moved_at, text="Moved from another patient"))
+            entries.append(
+                ActivityEntry(order.moved_at, text=gettext("Moved from another patient"))
+            )
     return _sort_and_fold(entries, show)
 
 
@@ -123,7 +130,7 @@ def _fold_steps(entries: Iterable[ActivityEntry]) -> list[ActivityEntry]:
             folded += steps
             continue
         scans = all(step.term and step.term.value in DELIVERY_SCANS for step in steps)
-        text = f"{len(steps)} {'delivery scans' if scans else 'steps between'}"
+        text = _scan_count(len(steps)) if scans else _step_count(len(steps))
         first = steps[0]
         folded.append(
             ActivityEntry(
@@ -135,6 +142,14 @@ def _fold_steps(entries: Iterable[ActivityEntry]) -> list[ActivityEntry]:
             )
         )
     return folded
+
+
+def _scan_count(count: int) -> str:
+    return ngettext("%(count)s delivery scan", "%(count)s delivery scans", count) % {"count": count}
+
+
+def _step_count(count: int) -> str:
+    return ngettext("%(count)s more step", "%(count)s more steps", count) % {"count": count}
 
 
 def _order_steps(order: Order, events: Iterable[OrderEvent]) -> list[ActivityEntry]:
@@ -184,16 +199,16 @@ def _order_entries(patient: Patient) -> Iterable[ActivityEntry]:
         for step in _order_steps(order, order_events):
             # There is no event id: the order's page shows the step.
             yield replace(
-                step, url=url, subject_label=order.lab_test_name or "Order", event_id=None
+                step, url=url, subject_label=order.lab_test_name or gettext("Order"), event_id=None
             )
 
 
 def _order_move_entries(patient: Patient) -> Iterable[ActivityEntry]:
     condition = Q(before=patient.pk) | Q(after=patient.pk)
     for move in OrderPatientChange.objects.filter(condition).order_by("-at")[:MAX_ENTRIES]:
-        text = "Order moved to another patient"
+        text = gettext("Order moved to another patient")
         if move.after == patient.pk:
-            text = "Order moved here from another patient"
+            text = gettext("Order moved here from another patient")
         yield ActivityEntry(move.at, text=text, url=reverse("orders:detail", args=[move.order_id]))
 
 
@@ -206,25 +221,29 @@ def _appointment_entries(patient: Patient) -> Iterable[ActivityEntry]:
             term=vocabulary.term("appointment.event_status", event.status),
             raw=event.status,
             url=reverse("orders:detail", args=[order_id]) if order_id else "",
-            subject_label="Visit",
+            subject_label=gettext("Visit"),
         )
 
 
 def _record_entries(patient: Patient) -> Iterable[ActivityEntry]:
-    yield ActivityEntry(patient.created_on, text="Registered at the service")
+    yield ActivityEntry(patient.created_on, text=gettext("Registered with the lab service"))
     for connection in Connection.objects.filter(user=patient.pk).defer("record", "content_hash"):
         url = reverse("wearables:devices", args=[patient.pk])
-        yield ActivityEntry(connection.created_on, text=f"{connection.name} connected", url=url)
+        names = {"device": connection.name}
+        text = gettext("%(device)s connected") % names
+        yield ActivityEntry(connection.created_on, text=text, url=url)
         if connection.errored_at:
-            yield ActivityEntry(
-                connection.errored_at, text=f"{connection.name} stopped working", url=url
-            )
+            text = gettext("%(device)s stopped working") % names
+            yield ActivityEntry(connection.errored_at, text=text, url=url)
         if connection.missing_since:
-            yield ActivityEntry(
-                connection.missing_since, text=f"{connection.name} no longer connected", url=url
-            )
+            text = gettext("%(device)s no longer connected") % names
+            yield ActivityEntry(connection.missing_since, text=text, url=url)
     for card in Insurance.objects.filter(user=patient.pk).defer("record", "content_hash"):
         url = reverse("patients:insurance", args=[patient.pk])
-        name = card.company_name or card.payor_code
-        text = f"{'Primary' if card.is_primary else 'Secondary'} insurance: {name}"
-        yield ActivityEntry(card.as_of, text=text, url=url)
+        text = (
+            gettext("Primary insurance: %(payer)s")
+            if card.is_primary
+            else gettext("Secondary insurance: %(payer)s")
+        )
+        payer = {"payer": card.company_name or card.payor_code}
+        yield ActivityEntry(card.as_of, text=text % payer, url=url)

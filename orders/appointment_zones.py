@@ -12,6 +12,8 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core.time_formats import zone_of
 
 _ZONES: Final[dict[str, str]] = {
@@ -74,13 +76,23 @@ class AppointmentZone:
     @property
     def note(self) -> str:
         """Return the note for every time in this zone; empty if the service sent the zone."""
-        return _NOTES[self.basis]
+        return gettext(_NOTES[self.basis])
+
+    @property
+    def basis_label(self) -> str:
+        """Return how the zone is known, for exports."""
+        return gettext(_BASIS_LABELS[self.basis])
 
 
 _NOTES: Final = {
     Basis.GIVEN: "",
-    Basis.STATE: "time zone assumed from the state",
-    Basis.UNKNOWN: "time zone not known, shown in UTC",
+    Basis.STATE: gettext_noop("time zone assumed from the state"),
+    Basis.UNKNOWN: gettext_noop("time zone unknown, shown in UTC"),
+}
+_BASIS_LABELS: Final = {
+    Basis.GIVEN: gettext_noop("given"),
+    Basis.STATE: gettext_noop("assumed from the state"),
+    Basis.UNKNOWN: gettext_noop("unknown"),
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from orders.commands.order_changes import CANCELABLE_STATUSES
 from orders.models import Appointment, Order, OrderEvent
@@ -77,52 +78,67 @@ def cancellation_preview(order: Order) -> CancellationPreview:
         _kit(preview, steps)
     _visit(preview, order)
     if low == "draw_completed":
-        preview.warn("The sample has been drawn already. It will not be tested.")
+        preview.warn(gettext("The sample has already been drawn. It will not be tested."))
     if order.origin in ("redraw", "recreation"):
-        preview.will("Only this order ends; the others in its transaction continue.")
+        preview.will(
+            gettext("Only this order is canceled. The other orders in its transaction continue.")
+        )
     _message(preview, order)
-    preview.will_not("A canceled order cannot be reopened: place a new one instead.")
+    preview.will_not(gettext("A canceled order cannot be reopened. Place a new order instead."))
     return preview
 
 
 def _impossible(preview: CancellationPreview, order: Order, steps: Collection[str]) -> None:
     low = order.low_level_status
     if low in CANCELED_STATUSES:
-        preview.will_not("The order has ended already.")
+        preview.will_not(gettext("The order is already closed."))
     elif low == "redraw_available":
         redraws = Order.objects.filter(parent_id=order.pk, missing_since=None)
         preview.instead = list(
             redraws.exclude(low_level_status__in=CANCELED_STATUSES).with_list_columns()
         )
         preview.warn(
-            "This order needs a new draw and cannot be canceled itself: its redraw carries on. "
-            + ("Cancel the redraw instead." if preview.instead else "There is no redraw yet.")
+            gettext(
+                "This order needs a new draw, so it cannot be canceled. Cancel the redraw instead."
+            )
+            if preview.instead
+            else gettext(
+                "This order needs a new draw, so it cannot be canceled. There is no redraw yet."
+            )
         )
     elif low in _RESULT or not _RESULT.isdisjoint(steps):
-        preview.warn("A result exists, so the order cannot be canceled.")
+        preview.warn(gettext("A result is on file, so the order cannot be canceled."))
     elif low in SHIPPED:
         preview.warn(
-            "The kit has been shipped, so the order cannot be canceled. Ask the patient to leave "
-            "it unopened and to throw it away, or to send it back unused."
+            gettext(
+                "The kit has shipped, so the order cannot be canceled. Ask the patient to throw "
+                "the kit away unopened or send it back unused."
+            )
         )
     elif low in _RETURNING:
-        preview.warn("The sample is on its way to the lab, so the order cannot be canceled.")
+        preview.warn(
+            gettext("The sample is on its way to the lab, so the order cannot be canceled.")
+        )
     elif low in _AT_LAB:
-        preview.warn("The sample has left our hands, so the order cannot be canceled.")
+        preview.warn(gettext("The order is too far along to be canceled."))
     else:
-        preview.warn("The service does not let an order be canceled at this point.")
+        preview.warn(gettext("The lab service does not allow canceling an order in this status."))
 
 
 def _kit(preview: CancellationPreview, steps: Collection[str]) -> None:
     if SHIPPED.isdisjoint(steps):
         preview.will(
-            "The kit has not been shipped, so no kit goes out. Kits ordered before 13:00 Eastern "
-            "usually leave the same day: if this one leaves first, the service refuses."
+            gettext(
+                "The kit hasn’t shipped and won’t be sent. If it ships first, the cancellation is "
+                "refused: kits ordered before 1:00 PM Eastern usually ship the same day."
+            )
         )
     else:
         preview.warn(
-            "The kit was shipped before: the service may refuse, and the patient keeps the kit. "
-            "Ask them to throw it away."
+            gettext(
+                "The kit has already shipped, so the cancellation may be refused. Ask the patient "
+                "to throw the kit away."
+            )
         )
 
 
@@ -130,24 +146,30 @@ def _visit(preview: CancellationPreview, order: Order) -> None:
     visit = appointment_rules.active_appointment(order.pk)
     if visit is None:
         if order.method == "walk_in_test":
-            preview.will("There is no appointment. A patient who walks in is sent away.")
+            preview.will(
+                gettext(
+                    "No appointment is booked. If the patient walks in, they will be turned away."
+                )
+            )
         elif order.method == "at_home_phlebotomy" and order.low_level_status != "draw_completed":
-            preview.will("No visit is booked, so nobody comes.")
+            preview.will(gettext("No visit is booked, so no phlebotomist will come."))
         return
-    when = format_appointment_time(visit.start_at, visit.visit_zone)
+    when = {"time": format_appointment_time(visit.start_at, visit.visit_zone)}
     if visit.type == appointment_rules.HOME:
-        preview.will(f"The at-home visit is canceled too: {when}.")
+        preview.will(gettext("The home visit is canceled too: %(time)s.") % when)
         if (
             visit.start_at is not None
             and visit.start_at - timezone.now() < appointment_rules.REFUND_PERIOD
         ):
-            preview.warn("It begins in less than 24 hours, so it is not refundable.")
+            preview.warn(gettext("The visit starts in under 24 hours. It is no longer refundable."))
         elif visit.start_at is not None:
-            preview.will("It begins in more than 24 hours, so it is refunded.")
+            preview.will(gettext("The visit starts in more than 24 hours, so it will be refunded."))
         return
-    preview.warn(f"The appointment at a service center is not canceled by this: {when}.")
+    preview.warn(
+        gettext("The service center appointment is not canceled with the order: %(time)s.") % when
+    )
     if appointment_rules.is_self_service(visit):
-        preview.warn(appointment_rules.SELF_SERVICE_SCRIPT)
+        preview.warn(gettext(appointment_rules.SELF_SERVICE_SCRIPT))
     elif not appointment_rules.why_not_cancel(visit):
         preview.visit = visit
 
@@ -158,14 +180,29 @@ def _message(preview: CancellationPreview, order: Order) -> None:
     This depends on the team's settings and the contact data on the order (orders.md 2).
     """
     details = order.record_at("patient_details")
-    ways = ["SMS"] if details.get("phone_number") else []
-    if details.get("email") and order.method != "testkit":
-        ways.append("email")
-    if ways:
+    by_text = bool(details.get("phone_number"))
+    by_email = bool(details.get("email")) and order.method != "testkit"
+    if by_text and by_email:
         preview.will(
-            f"The service tells the patient by {' and '.join(ways)}, if it sends messages for us."
+            gettext(
+                "If messages are on for this clinic, the lab service notifies the patient by text "
+                "message and email."
+            )
+        )
+    elif by_text:
+        preview.will(
+            gettext(
+                "If messages are on for this clinic, the lab service notifies the patient by text "
+                "message."
+            )
+        )
+    elif by_email:
+        preview.will(
+            gettext(
+                "If messages are on for this clinic, the lab service notifies the patient by email."
+            )
         )
     elif order.method == "testkit" and order.patient_dob is None:
-        preview.will("Nobody has registered the kit, so there is no patient to tell.")
+        preview.will(gettext("The kit is not registered, so there is no patient to notify."))
     else:
-        preview.warn("The service has no way to tell the patient: call them.")
+        preview.warn(gettext("The lab service cannot notify the patient. Call the patient."))

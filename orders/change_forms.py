@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.outbox.forms import CommandForm
 
@@ -12,32 +13,37 @@ REASON_LETTERS = 500
 
 
 CANCELLATION_REASONS = {
-    "patient": "The patient asked for it",
-    "duplicate": "Ordered twice",
-    "wrong_test": "Wrong test",
-    "wrong_lab": "Wrong lab",
-    "details": "Wrong details of the patient",
-    "other": "Something else",
+    "patient": gettext_noop("Patient request"),
+    "duplicate": gettext_noop("Ordered twice"),
+    "wrong_test": gettext_noop("Wrong test"),
+    "wrong_lab": gettext_noop("Wrong lab"),
+    "details": gettext_noop("Wrong patient information"),
+    "other": gettext_noop("Other"),
 }
+
+
+def _reason_choices() -> list[tuple[str, str]]:
+    reasons = [(key, gettext(label)) for key, label in CANCELLATION_REASONS.items()]
+    return [("", gettext("Choose…")), *reasons]
 
 
 class CancellationReasonForm(CommandForm):
     """The reason for canceling one or many orders. No default: a cancellation cannot be undone."""
 
     why = forms.ChoiceField(
-        label="Reason",
-        choices=[("", "Choose…"), *CANCELLATION_REASONS.items()],
-        error_messages={"required": "Choose why it is canceled."},
+        label=gettext_lazy("Reason"),
+        choices=_reason_choices,
+        error_messages={"required": gettext_lazy("Choose a reason for canceling.")},
     )
     reason = forms.CharField(
-        label="Details",
+        label=gettext_lazy("Details"),
         max_length=REASON_LETTERS,
         required=False,
-        help_text="For your colleagues; the service does not see it.",
+        help_text=gettext_lazy("For your team only. The lab service does not see it."),
     )
 
     def reason_text(self) -> str:
-        """Return the reason for the audit log."""
+        """Return the reason for the audit log, in English."""
         words = (CANCELLATION_REASONS[self.cleaned_data["why"]], self.cleaned_data["reason"])
         return ": ".join(word for word in words if word)
 
@@ -51,32 +57,34 @@ class CancelForm(CancellationReasonForm):
         self._late = reasons is None
         if reasons or (self._late and self.data.get("visit_too")):
             self.fields["visit_too"] = forms.BooleanField(
-                label="Cancel the appointment as well", required=False, initial=True
+                label=gettext("Cancel the appointment too"), required=False, initial=True
             )
         if reasons:
             self.fields["visit_reason"] = forms.ChoiceField(
-                label="Its reason, for the center", required=False, choices=reasons
+                label=gettext("Reason for the service center"), required=False, choices=reasons
             )
 
     def clean_visit_too(self) -> bool:
         ticked: bool = self.cleaned_data["visit_too"]
         if ticked and self._late:
-            raise forms.ValidationError("The reasons could not be had: try again, or untick it.")
+            raise forms.ValidationError(
+                gettext("The reasons could not be loaded. Try again, or clear the checkbox.")
+            )
         return ticked
 
     def clean_visit_reason(self) -> str:
         reason: str = self.cleaned_data["visit_reason"]
         if self.cleaned_data.get("visit_too") and not reason:
-            raise forms.ValidationError("Choose the reason for the center.")
+            raise forms.ValidationError(gettext("Choose a reason for the service center."))
         return reason
 
 
 class ActivationForm(CommandForm):
     activate_by = forms.DateField(
-        label="Send it out on",
+        label=gettext_lazy("Release on"),
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}),
-        help_text="Leave it empty to send it out now.",
+        help_text=gettext_lazy("Leave empty to release the order now."),
     )
 
 
@@ -84,9 +92,13 @@ class MessagesForm(CommandForm):
     """Whether the service sends text messages about an order."""
 
     sms_enabled = forms.ChoiceField(
-        label="Text messages to the patient",
-        choices=[("", "Choose…"), ("on", "On"), ("off", "Off")],
-        error_messages={"required": "Choose on or off."},
+        label=gettext_lazy("Text messages to the patient"),
+        choices=[
+            ("", gettext_lazy("Choose…")),
+            ("on", gettext_lazy("On")),
+            ("off", gettext_lazy("Off")),
+        ],
+        error_messages={"required": gettext_lazy("Choose on or off.")},
     )
 
     def __init__(self, *args: object, is_on: bool | None, **kwargs: object) -> None:
@@ -97,19 +109,27 @@ class MessagesForm(CommandForm):
     def clean_sms_enabled(self) -> str:
         chosen: str = self.cleaned_data["sms_enabled"]
         if chosen == self._now:
-            raise forms.ValidationError(f"Text messages are {chosen} already.")
+            raise forms.ValidationError(
+                gettext("Text messages are already on.")
+                if chosen == "on"
+                else gettext("Text messages are already off.")
+            )
         return chosen
 
 
 class SimulateForm(CommandForm):
-    final_status = forms.ChoiceField(label="Until", required=False)
+    final_status = forms.ChoiceField(label=gettext_lazy("Until"), required=False)
     interpretation = forms.ChoiceField(
-        label="Result",
-        choices=[("normal", "Normal"), ("abnormal", "Abnormal"), ("critical", "Critical")],
+        label=gettext_lazy("Result"),
+        choices=[
+            ("normal", gettext_lazy("Normal")),
+            ("abnormal", gettext_lazy("Abnormal")),
+            ("critical", gettext_lazy("Critical")),
+        ],
     )
 
     def __init__(self, *args: object, statuses: list[tuple[str, str]], **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["final_status"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "The end, with all steps"), *statuses]
+        field.choices = [("", gettext("The end, with all steps")), *statuses]

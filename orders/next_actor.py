@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.core import vocabulary
 from orders.models import Order
-from orders.progress import format_duration
+from orders.progress import duration_words, format_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ def next_actor(order: Order, now: datetime) -> NextActor | None:
     if not item.actor_label and item.family != vocabulary.UNKNOWN:
         return None
     return NextActor(
-        item.actor_label or "Nobody knows",
+        item.actor_label or gettext("Unknown"),
         format_duration(now - order.last_event_at) if order.last_event_at else "",
         usual_time_text(order),
         overdue_text(order.quiet_since(now), now),
@@ -37,12 +38,14 @@ def next_actor(order: Order, now: datetime) -> NextActor | None:
 
 
 def usual_time_text(order: Order) -> str:
-    """Return the tooltip, such as "Usual up to 6 d", or a text for orders without a usual time."""
+    """Return the tooltip, such as "Usually 6 days", or a text for orders without a usual time."""
     if order.quiet_at is None or order.last_event_at is None:
-        return "No usual time"
+        return gettext("No usual time")
     if order.quiet_at <= order.last_event_at:
-        return "Wants somebody at once"
-    return f"Usual up to {format_duration(order.quiet_at - order.last_event_at)}"
+        return gettext("Needs action now")
+    return gettext("Usually %(time)s") % {
+        "time": duration_words(order.quiet_at - order.last_event_at)
+    }
 
 
 def overdue_text(since: datetime | None, now: datetime) -> str:

@@ -1,9 +1,12 @@
 """The progress of an order: past steps, the current step, future steps, and who acts next."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
+
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from backoffice.core import vocabulary
 from backoffice.core.vocabulary import CLOSED, NEEDS_ACTION, RESULT_IN, Term
@@ -76,15 +79,36 @@ MOMENTARY_STATUSES: Final = frozenset(
         "corrected",
     }
 )
-"""Statuses of a point in time. For these the page says "3 d ago", not "for 3 d"."""
+"""Statuses of a point in time. For these the page says "3 days ago", not "for 3 days"."""
+
+_WAITING_SENTENCES: Final = {
+    "awaiting_registration": gettext_noop("Kit has not been registered for %(time)s"),
+    "transit_customer": gettext_noop("Kit has been on its way to the patient %(time)s"),
+    "out_for_delivery": gettext_noop("Kit has been out for delivery %(time)s"),
+    "with_customer": gettext_noop("Kit has been with the patient %(time)s"),
+    "registered": gettext_noop("Kit was registered %(time)s ago"),
+    "transit_lab": gettext_noop("Sample has been on its way to the lab %(time)s"),
+    "delivered_to_lab": gettext_noop("Lab has had the sample for %(time)s"),
+}
+"""How long an order has been in a status, as a sentence without its period.
+
+A status that is not listed uses its label.
+"""
+_TURN_SENTENCES: Final = {
+    vocabulary.US: gettext_noop("Waiting on the clinic."),
+    vocabulary.PATIENT: gettext_noop("Waiting on the patient."),
+    vocabulary.SERVICE: gettext_noop("Waiting on the lab service."),
+    vocabulary.COURIER: gettext_noop("Waiting on the courier."),
+    vocabulary.LAB: gettext_noop("Waiting on the lab."),
+}
 
 DONE, NOW, SKIPPED, DETOUR, TO_COME = "done", "now", "skipped", "detour", "to-come"
 STATE_LABELS: Final = {
-    DONE: "done",
-    NOW: "current",
-    SKIPPED: "skipped",
-    DETOUR: "detour",
-    TO_COME: "to come",
+    DONE: gettext_noop("done"),
+    NOW: gettext_noop("current"),
+    SKIPPED: gettext_noop("skipped"),
+    DETOUR: gettext_noop("extra step"),
+    TO_COME: gettext_noop("upcoming"),
 }
 
 _NO_RESULT: Final = frozenset({"redraw_available", "sample_error"})
@@ -110,15 +134,15 @@ class ProgressStep:
 
     @property
     def state_label(self) -> str:
-        return STATE_LABELS[self.state]
+        return gettext(STATE_LABELS[self.state])
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentStep:
     """The current step of an order, its start, its usual time, and who acts next.
 
-    `usual_text` states the usual time as a sentence, and is empty if nothing is expected. `source`
-    is the source of the usual time. `is_handled`: staff have done their part, so it is not our turn
+    `usual_text` is the usual time with its unit, and is empty if there is none. `source` is the
+    source of the usual time. `is_handled`: staff have done their part, so it is not our turn
     until the order changes. `is_signed`: the result was signed.
     """
 
@@ -134,61 +158,106 @@ class CurrentStep:
 
     @property
     def time_in_step_text(self) -> str:
-        """Return "9 d, usual 6 d", shown beside the current step."""
-        if self.time_in_step is None or not (self.term.turn or self.usual_text):
+        """Return "9 d (usually 6 d)", shown beside the current step."""
+        if self.time_in_step is None or not self._is_waiting:
             return ""
-        return format_duration(self.time_in_step) + (
-            f", usual {format_duration(self.usual_limit)}" if self.usual_limit else ""
-        )
+        step_time = format_duration(self.time_in_step)
+        if not self.usual_limit:
+            return step_time
+        return gettext("%(time)s (usually %(usual)s)") % {
+            "time": step_time,
+            "usual": format_duration(self.usual_limit),
+        }
+
+    @property
+    def _is_waiting(self) -> bool:
+        return bool(self.term.turn) or self.term.family == vocabulary.UNKNOWN
 
     @property
     def turn_text(self) -> str:
         if self.is_handled and self.term.turn == vocabulary.US:
             return ""
         if self.is_signed and self.term.family == vocabulary.RESULT_IN:
-            return "Signed: nothing is left to do."
-        return {
-            vocabulary.US: "Our turn.",
-            vocabulary.PATIENT: "The patient’s turn.",
-            "": "" if self.term.family == vocabulary.UNKNOWN else "Nothing is left to do.",
-        }.get(self.term.turn, f"Waiting for {self.term.turn}.")
+            return gettext("Signed. Nothing left to do.")
+        if not self.term.turn:
+            is_unknown = self.term.family == vocabulary.UNKNOWN
+            return "" if is_unknown else gettext("Nothing left to do.")
+        return gettext(_TURN_SENTENCES.get(self.term.turn, ""))
 
     @property
     def sentence(self) -> str:
-        """Return "Kit with patient for 9 d. Usual up to 6 d for this kit. 3 d over. Our turn."."""
-        is_waiting = self.term.turn or self.term.family == vocabulary.UNKNOWN
-        words = self.term.label
-        if self.time_in_step is not None and is_waiting:
-            past = (
-                self.term.family == vocabulary.NEEDS_ACTION or self.term.value in MOMENTARY_STATUSES
-            )
-            if self.time_in_step < timedelta(minutes=1):
-                words += ", just now"
-            else:
-                words += (
-                    f", {format_duration(self.time_in_step)} ago"
-                    if past
-                    else f" for {format_duration(self.time_in_step)}"
-                )
+        """Return "Kit has been with the patient 9 days (usually 6). 3 days overdue. …"."""
+        step = self._step_words()
+        if self.usual_text and self._is_waiting:
+            step = gettext("%(step)s (usually %(usual)s)") % {
+                "step": step,
+                "usual": self._usual_words(),
+            }
+        no_history = (
+            gettext("No usual time yet.")
+            if self.time_in_step is not None
+            and self.term.family == vocabulary.UNKNOWN
+            and not self.usual_text
+            else ""
+        )
         # A step that needs action at once is overdue from its start.
         late = (
-            f"{format_duration(self.overdue_by)} over."
+            gettext("%(time)s overdue.") % {"time": duration_words(self.overdue_by)}
             if self.overdue_by and self.overdue_by != self.time_in_step
             else ""
         )
-        return " ".join(
-            part for part in (f"{words}.", self.usual_text, late, self.turn_text) if part
-        )
+        return " ".join(part for part in (f"{step}.", no_history, late, self.turn_text) if part)
+
+    def _step_words(self) -> str:
+        """Return the status and how long the order has had it."""
+        label = gettext(self.term.label)
+        if self.time_in_step is None or not self._is_waiting:
+            return label
+        if self.time_in_step < timedelta(minutes=1):
+            return gettext("%(status)s, just now") % {"status": label}
+        words = {"status": label, "time": duration_words(self.time_in_step)}
+        if self.term.family == vocabulary.NEEDS_ACTION or self.term.value in MOMENTARY_STATUSES:
+            return gettext("%(status)s, %(time)s ago") % words
+        sentence = _WAITING_SENTENCES.get(self.term.value)
+        return (gettext(sentence) if sentence else gettext("%(status)s for %(time)s")) % words
+
+    def _usual_words(self) -> str:
+        """Return the usual time, without its unit if the time before it has the same one."""
+        if self.usual_limit is None or self.time_in_step is None:
+            return self.usual_text
+        number, unit = _number_and_unit(self.usual_limit)
+        is_plain = self.usual_text == duration_words(self.usual_limit)
+        same_unit = unit == _number_and_unit(self.time_in_step)[1]
+        shows_time = self.time_in_step >= timedelta(minutes=1)
+        return str(number) if is_plain and same_unit and shows_time else self.usual_text
+
+
+def _number_and_unit(length: timedelta) -> tuple[int, str]:
+    """Return a length of time in the unit that it is shown in: `d`, `h` or `min`."""
+    minutes = int(length.total_seconds() // 60)
+    if minutes >= 2 * 24 * 60:
+        return minutes // (24 * 60), "d"
+    if minutes >= 120:
+        return minutes // 60, "h"
+    return max(minutes, 0), "min"
 
 
 def format_duration(length: timedelta) -> str:
     """Return a length of time as "3 d", "5 h" or "12 min"."""
-    minutes = int(length.total_seconds() // 60)
-    if minutes >= 2 * 24 * 60:
-        return f"{minutes // (24 * 60)} d"
-    if minutes >= 120:
-        return f"{minutes // 60} h"
-    return f"{max(minutes, 0)} min"
+    number, unit = _number_and_unit(length)
+    return f"{number} {unit}"
+
+
+def duration_words(length: timedelta) -> str:
+    """Return a length of time as "3 days", "5 hours" or "12 minutes"."""
+    number, unit = _number_and_unit(length)
+    if unit == "d":
+        words = ngettext("%(count)s day", "%(count)s days", number)
+    elif unit == "h":
+        words = ngettext("%(count)s hour", "%(count)s hours", number)
+    else:
+        words = ngettext("%(count)s minute", "%(count)s minutes", number)
+    return words % {"count": number}
 
 
 def current_step(
@@ -223,7 +292,7 @@ def order_quiet_at(order: Order) -> datetime | None:
 def _usual_time(
     order: Order, term: Term, measured: UsualTime | None
 ) -> tuple[str, str, timedelta | None]:
-    """Return the usual time of this step as a sentence, its source, and the time."""
+    """Return the usual time of this step with its unit, its source, and the time."""
     low = order.low_level_status
     if low == limits.BOOKED or (low == "delivered_to_lab" and order.expected_result_by_date):
         return "", "", None
@@ -231,31 +300,45 @@ def _usual_time(
     if measured is not None and samples >= limits.MIN_SAMPLES and limits.has_usual_time(low):
         usual_limit = limits.round_up(timedelta(seconds=measured.p90_seconds))
         half = limits.round_up(timedelta(seconds=measured.p50_seconds))
-        source = f"Learned from {samples:,} of our orders: half took up to {format_duration(half)}."
-        return (
-            f"Usual up to {format_duration(usual_limit)} {_comparison_text(order, term)}.",
-            source,
-            usual_limit,
-        )
+        source = _source_text(order, term) % {
+            "count": f"{samples:,}",
+            "half": duration_words(half),
+            "most": duration_words(usual_limit),
+        }
+        return duration_words(usual_limit), source, usual_limit
     fixed = term.quiet_after
     if fixed:
-        working = " of working time" if limits.counts_working_days(low, order.method) else ""
+        usual_text = duration_words(fixed)
+        if limits.counts_working_days(low, order.method):
+            days = math.ceil(fixed / timedelta(days=1))
+            business_days = ngettext("%(count)s business day", "%(count)s business days", days)
+            usual_text = business_days % {"count": days}
         if not limits.has_usual_time(low):
-            return f"Usual up to {format_duration(fixed)}{working}.", "", fixed
-        return (
-            f"Usual up to {format_duration(fixed)}{working} (default).",
-            f"No history yet: {samples} of the {limits.MIN_SAMPLES} orders it takes to learn from.",
-            fixed,
+            return usual_text, "", fixed
+        source = gettext(
+            "The usual time is a default. It will be learned from %(needed)s of our orders "
+            "(%(count)s so far)."
         )
-    if term.family == vocabulary.UNKNOWN:
-        return "No history yet.", "", None
+        return usual_text, source % {"needed": limits.MIN_SAMPLES, "count": samples}, fixed
     return "", "", None
 
 
-def _comparison_text(order: Order, term: Term) -> str:
+def _source_text(order: Order, term: Term) -> str:
+    """Return the sentence about the orders that a usual time was learned from."""
     if term.family == vocabulary.AT_LAB:
-        return "at this lab"
-    return "for this kit" if order.method == "testkit" else "for orders like this"
+        return gettext(
+            "Based on %(count)s of our orders at this lab: half took up to %(half)s, 9 in 10 up to "
+            "%(most)s."
+        )
+    if order.method == "testkit":
+        return gettext(
+            "Based on %(count)s of our kit orders: half took up to %(half)s, 9 in 10 up to "
+            "%(most)s."
+        )
+    return gettext(
+        "Based on %(count)s of our orders like this one: half took up to %(half)s, 9 in 10 up to "
+        "%(most)s."
+    )
 
 
 def progress_steps(

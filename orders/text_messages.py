@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from django.utils.translation import gettext
+
 from backoffice.core.service_client import service
 from backoffice.service import errors
 from orders.models import Order
@@ -34,5 +36,5 @@ def messages_on(order: Order) -> bool | None:
 def state_words(is_on: bool | None) -> str:
     """Return "On", "Off", or a text for an unknown state."""
     if is_on is None:
-        return "Unknown: the service does not answer"
-    return "On" if is_on else "Off"
+        return gettext("Unknown: the lab service is not responding")
+    return gettext("On") if is_on else gettext("Off")

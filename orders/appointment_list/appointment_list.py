@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.core import vocabulary
@@ -34,7 +35,7 @@ def _field(name: str) -> Any:
 
 
 def _term_label(name: str) -> Any:
-    return lambda row: vocabulary.term(f"appointment.{name}", _field(name)(row)).label
+    return lambda row: gettext(vocabulary.term(f"appointment.{name}", _field(name)(row)).label)
 
 
 def _place(name: str) -> Any:
@@ -44,57 +45,72 @@ def _place(name: str) -> Any:
 COLUMNS: Final = (
     Column(
         "time",
-        "Time at the draw",
+        gettext_noop("Draw time"),
         (
-            ExportCell("Visit", _field("pk")),
-            ExportCell("Time at the draw", _start),
-            ExportCell("Zone of the draw", lambda row: row.appointment.visit_zone.name),
-            ExportCell("Zone is", lambda row: row.appointment.visit_zone.basis.value),
-            ExportCell("Your time", _field("start_at"), is_timestamp=True),
+            ExportCell(gettext_noop("Visit"), _field("pk")),
+            ExportCell(gettext_noop("Draw time"), _start),
+            ExportCell(gettext_noop("Draw time zone"), lambda row: row.appointment.visit_zone.name),
+            ExportCell(
+                gettext_noop("Draw time zone is"),
+                lambda row: row.appointment.visit_zone.basis_label,
+            ),
+            ExportCell(gettext_noop("Your time"), _field("start_at"), is_timestamp=True),
         ),
         sort="time",
         cell_css="nowrap",
     ),
     Column(
         "patient",
-        "Patient",
+        gettext_noop("Patient"),
         (
-            ExportCell("Patient", lambda row: row.name if row.by_name else initials(row.name)),
-            ExportCell("Born", lambda row: row.born if row.by_name else None),
+            ExportCell(
+                gettext_noop("Patient"),
+                lambda row: row.name if row.by_name else initials(row.name),
+            ),
+            ExportCell(gettext_noop("Born"), lambda row: row.born if row.by_name else None),
         ),
     ),
-    Column("status", "Status", (ExportCell("Status", _term_label("status")),)),
-    Column("type", "Type", (ExportCell("Type", _term_label("type")),)),
+    Column(
+        "status",
+        gettext_noop("Status"),
+        (ExportCell(gettext_noop("Status"), _term_label("status")),),
+    ),
+    Column("type", gettext_noop("Type"), (ExportCell(gettext_noop("Type"), _term_label("type")),)),
     Column(
         "provider",
-        "Provider",
+        gettext_noop("Provider"),
         (
-            ExportCell("Provider", _field("provider")),
-            ExportCell("Site", lambda row: row.site),
+            ExportCell(gettext_noop("Provider"), _field("provider")),
+            ExportCell(gettext_noop("Site"), lambda row: row.site),
         ),
     ),
     Column(
         "place",
-        "Place",
-        (ExportCell("City", _place("city")), ExportCell("State", _place("state"))),
+        gettext_noop("Place"),
+        (
+            ExportCell(gettext_noop("City"), _place("city")),
+            ExportCell(gettext_noop("State"), _place("state")),
+        ),
     ),
     Column(
         "test",
-        "Test",
+        gettext_noop("Test"),
         (
-            ExportCell("Test", lambda row: row.order.lab_test_name if row.order else ""),
-            ExportCell("Order", _field("order_id")),
-            ExportCell("Lab’s number", _field("external_id")),
+            ExportCell(
+                gettext_noop("Test"), lambda row: row.order.lab_test_name if row.order else ""
+            ),
+            ExportCell(gettext_noop("Order"), _field("order_id")),
+            ExportCell(gettext_noop("Lab visit number"), _field("external_id")),
         ),
     ),
     Column(
         "changed",
-        "Changed",
-        (ExportCell("Changed", _field("as_of"), is_timestamp=True),),
+        gettext_noop("Changed"),
+        (ExportCell(gettext_noop("Changed"), _field("as_of"), is_timestamp=True),),
         shown=False,
         cell_css="nowrap",
     ),
-    Column("actions", "Actions", cell_css="tight end"),
+    Column("actions", gettext_noop("Actions"), cell_css="tight end"),
 )
 
 
@@ -111,16 +127,18 @@ class AppointmentRowContext:
 
 class AppointmentList(ListPage):
     name = "appointments"
-    title = "Appointments"
+    title = gettext_noop("Appointments")
     template = "appointments/list.html"
     subject = "appointment"
-    nouns = ("appointment", "appointments")
+    nouns = (gettext_noop("appointment"), gettext_noop("appointments"))
     patient_column = "user_id"
     needs = ("appointments.view",)
     columns = COLUMNS
     row_macros = "appointments/appointment_rows.html"
     filter_set = AppointmentListFilterSet
-    presets: ClassVar = (Preset("mine", "Mine", {"mine": ["1"]}, needs="notes.write"),)
+    presets: ClassVar = (
+        Preset("mine", gettext_noop("Mine"), {"mine": ["1"]}, needs="notes.write"),
+    )
 
     def visible_rows(self, user: Any) -> QuerySet[Appointment]:
         return Appointment.objects.filter(superseded_at=None).defer("record", "content_hash")

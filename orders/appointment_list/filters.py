@@ -12,6 +12,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_date
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from django_filters import CharFilter, ChoiceFilter, Filter
 
 from backoffice.core.distinct_values import distinct_values
@@ -58,7 +59,7 @@ class DayField(forms.CharField):
         except ValueError:
             day = None
         if text and (day is None or not 1900 <= day.year <= 2900):
-            raise forms.ValidationError("Type a date as YYYY-MM-DD.")
+            raise forms.ValidationError(gettext("Enter a date as YYYY-MM-DD."))
         return day
 
 
@@ -77,11 +78,11 @@ class AppointmentFilterForm(FilterForm):
     # The place of a home visit is the patient's address.
     NEEDS: ClassVar = {"city": "patients.view", "state": "patients.view"}
     FILTERS: ClassVar[Sequence[FilterGroup]] = (
-        FilterGroup("Type", ("type",), always_shown=True),
-        FilterGroup("Provider", ("provider",), always_shown=True),
-        FilterGroup("Status", ("status",), always_shown=True),
-        FilterGroup("Place", ("site", "city", "state"), always_shown=True),
-        FilterGroup("Assigned to", ("mine",), always_shown=True),
+        FilterGroup(gettext_noop("Type"), ("type",), always_shown=True),
+        FilterGroup(gettext_noop("Provider"), ("provider",), always_shown=True),
+        FilterGroup(gettext_noop("Status"), ("status",), always_shown=True),
+        FilterGroup(gettext_noop("Place"), ("site", "city", "state"), always_shown=True),
+        FilterGroup(gettext_noop("Assigned to"), ("mine",), always_shown=True),
     )
 
     def clean_state(self) -> str:
@@ -93,8 +94,8 @@ class AppointmentListForm(AppointmentFilterForm):
     TAB_FIELD, DEFAULT_TAB = "show", "upcoming"
     FILTERS: ClassVar[Sequence[FilterGroup]] = (
         *AppointmentFilterForm.FILTERS,
-        FilterGroup("Day of visit", ("start_date", "end_date"), always_shown=True),
-        FilterGroup("Patient ID", ("user_id",)),
+        FilterGroup(gettext_noop("Day of visit"), ("start_date", "end_date"), always_shown=True),
+        FilterGroup(gettext_noop("Patient ID"), ("user_id",)),
     )
 
     @property
@@ -120,8 +121,8 @@ class UnbookedOrderListForm(FilterForm):
     SORTS: ClassVar = {"ordered": ("created_at", "id")}
     TAB_FIELD, DEFAULT_TAB = "show", "book"
     FILTERS: ClassVar = (
-        FilterGroup("Type", ("type",), always_shown=True),
-        FilterGroup("Assigned to", ("mine",), always_shown=True),
+        FilterGroup(gettext_noop("Type"), ("type",), always_shown=True),
+        FilterGroup(gettext_noop("Assigned to"), ("mine",), always_shown=True),
     )
 
 
@@ -129,7 +130,10 @@ class AssignedToMeFilterSet(ListFilterSet):
     """The filter by records assigned to this user. A subclass has the condition."""
 
     mine = ChoiceFilter(
-        label="Assigned to", empty_label="Anybody", choices=[("1", "Me")], method="filter_mine"
+        label=gettext_lazy("Assigned to"),
+        empty_label=gettext_lazy("Anyone"),
+        choices=[("1", gettext_lazy("Me"))],
+        method="filter_mine",
     )
 
     def filter_mine(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
@@ -150,15 +154,19 @@ class AssignedToMeFilterSet(ListFilterSet):
 class AppointmentFilterSet(AssignedToMeFilterSet):
     """The filters of all pages of visits."""
 
-    type = VocabularyFilter("appointment.type", "type", label="Type")
-    provider = DeferredChoiceFilter("provider", label="Provider", read=_provider_choices)
-    status = StatusFilter("appointment.status", "status", label="Status")
-    site = CharFilter("provider_id", max_length=100, label="Site", method="filter_site")
-    city = CharFilter("city", "iexact", max_length=100, label="City")
+    type = VocabularyFilter("appointment.type", "type", label=gettext_lazy("Type"))
+    provider = DeferredChoiceFilter(
+        "provider", label=gettext_lazy("Provider"), read=_provider_choices
+    )
+    status = StatusFilter("appointment.status", "status", label=gettext_lazy("Status"))
+    site = CharFilter(
+        "provider_id", max_length=100, label=gettext_lazy("Site"), method="filter_site"
+    )
+    city = CharFilter("city", "iexact", max_length=100, label=gettext_lazy("City"))
     state = CharFilter(
         max_length=2,
-        label="State",
-        help_text="Two letters, such as AZ.",
+        label=gettext_lazy("State"),
+        help_text=gettext_lazy("Two letters, such as AZ."),
         widget=forms.TextInput(attrs={"size": 2, "autocapitalize": "characters"}),
     )
 
@@ -183,11 +191,14 @@ class AppointmentListFilterSet(AppointmentFilterSet):
     """The filters of the list of visits. Days are calendar days in the zone of the draw."""
 
     show = TabFilter(TABS)
-    start_date = DayFilter("draw_day", "gte", label="From")
+    start_date = DayFilter("draw_day", "gte", label=gettext_lazy("From"))
     end_date = DayFilter(
-        "draw_day", "lte", label="Until", help_text="The whole day, by the calendar of the draw."
+        "draw_day",
+        "lte",
+        label=gettext_lazy("Until"),
+        help_text=gettext_lazy("Includes the whole day, in the time zone of the draw."),
     )
-    user_id = UUIDFilter(label="Patient ID")
+    user_id = UUIDFilter(label=gettext_lazy("Patient ID"))
 
     class Meta:
         form = AppointmentListForm
@@ -207,7 +218,9 @@ class UnbookedOrderFilterSet(AssignedToMeFilterSet):
     """The filters of orders without a visit."""
 
     show = TabFilter(UNBOOKED_TABS)
-    type = VocabularyFilter("appointment.type", "method", label="Type", method="filter_type")
+    type = VocabularyFilter(
+        "appointment.type", "method", label=gettext_lazy("Type"), method="filter_type"
+    )
 
     class Meta:
         form = UnbookedOrderListForm

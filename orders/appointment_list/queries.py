@@ -9,19 +9,20 @@ from typing import Final
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from orders.models import Appointment, Order
 from orders.models.appointment import ENDED_STATUSES
 from orders.models.order import BOOKABLE_STATUSES
 
 TABS: Final = {
-    "today": "Today",
-    "upcoming": "Upcoming",
-    "requested": "Requested, not scheduled",
-    "past": "Past",
+    "today": gettext_noop("Today"),
+    "upcoming": gettext_noop("Upcoming"),
+    "requested": gettext_noop("Requested, not scheduled"),
+    "past": gettext_noop("Past"),
 }
 """The tabs of visits."""
-UNBOOKED_TABS: Final = {"book": "To book", "rebook": "To rebook"}
+UNBOOKED_TABS: Final = {"book": gettext_noop("To book"), "rebook": gettext_noop("To rebook")}
 """The tabs of orders without a visit."""
 CANCELED: Final = "cancelled"
 CALLED_OFF: Final = "appointment_cancelled"

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
@@ -150,7 +151,7 @@ def group_by_site(rows: Iterable[AppointmentRow]) -> list[AppointmentSite]:
         row = visit.appointment
         if visit.is_at_home:
             key: tuple[Any, ...] = (True, visit.place, row.provider)
-            new = AppointmentSite("At home", row.provider, "", visit.place, True)
+            new = AppointmentSite(gettext("At home"), row.provider, "", visit.place, True)
         else:
             key = (False, row.state, row.city, row.provider, row.provider_id, row.first_line)
             street = ", ".join(part for part in (row.first_line, visit.place) if part)

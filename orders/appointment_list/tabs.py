@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import QueryDict
+from django.utils.translation import gettext
 
 from backoffice.accounts.access import may
 from backoffice.core.urls import page_url
@@ -40,7 +41,7 @@ def appointment_tabs(filters: ListFilterSet) -> list[Tab]:
     numbers = capped_counts(*(_rows_of_tab(filters_by_tab[name], name) for name in counted))
     counts = dict(zip(counted, numbers, strict=True))
     return [
-        Tab(ALL_TABS[name], _tab_url(name, each), name == current, counts.get(name))
+        Tab(gettext(ALL_TABS[name]), _tab_url(name, each), name == current, counts.get(name))
         for name, each in filters_by_tab.items()
     ]
 

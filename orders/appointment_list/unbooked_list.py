@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.core import vocabulary
@@ -34,51 +35,58 @@ def _patient(row: UnbookedOrder) -> str:
 
 
 def _status(row: UnbookedOrder) -> str:
-    return vocabulary.order_term(row.order.low_level_status, row.order.method, ()).label
+    term = vocabulary.order_term(row.order.low_level_status, row.order.method, ())
+    return gettext(term.label)
 
 
 def _method(row: UnbookedOrder) -> str:
-    return vocabulary.term("order.method", row.order.method).label
+    return gettext(vocabulary.term("order.method", row.order.method).label)
 
 
 COLUMNS: Final = (
     Column(
         "patient",
-        "Patient",
+        gettext_noop("Patient"),
         (
-            ExportCell("Order", lambda row: row.order.pk),
-            ExportCell("Patient", _patient),
-            ExportCell("Born", lambda row: row.order.patient_dob if row.by_name else None),
+            ExportCell(gettext_noop("Order"), lambda row: row.order.pk),
+            ExportCell(gettext_noop("Patient"), _patient),
+            ExportCell(
+                gettext_noop("Born"), lambda row: row.order.patient_dob if row.by_name else None
+            ),
         ),
     ),
     Column(
         "ordered",
-        "Ordered",
+        gettext_noop("Ordered"),
         (
-            ExportCell("Ordered", lambda row: row.order.created_at, is_timestamp=True),
-            ExportCell("Last event", lambda row: row.order.last_event_at, is_timestamp=True),
+            ExportCell(
+                gettext_noop("Ordered"), lambda row: row.order.created_at, is_timestamp=True
+            ),
+            ExportCell(
+                gettext_noop("Last update"), lambda row: row.order.last_event_at, is_timestamp=True
+            ),
         ),
         sort="ordered",
     ),
-    Column("status", "Status", (ExportCell("Status", _status),)),
+    Column("status", gettext_noop("Status"), (ExportCell(gettext_noop("Status"), _status),)),
     Column(
         "test",
-        "Test",
+        gettext_noop("Test"),
         (
-            ExportCell("Test", lambda row: row.order.lab_test_name),
-            ExportCell("Method", _method),
-            ExportCell("Priority", lambda row: row.order.priority),
+            ExportCell(gettext_noop("Test"), lambda row: row.order.lab_test_name),
+            ExportCell(gettext_noop("Method"), _method),
+            ExportCell(gettext_noop("Priority"), lambda row: row.order.priority),
         ),
     ),
     Column(
         "last_visit",
-        "Last visit",
+        gettext_noop("Last visit"),
         (
-            ExportCell("Last visit", lambda row: row.last_start, is_timestamp=True),
-            ExportCell("Provider", lambda row: row.last_provider),
+            ExportCell(gettext_noop("Last visit"), lambda row: row.last_start, is_timestamp=True),
+            ExportCell(gettext_noop("Provider"), lambda row: row.last_provider),
         ),
     ),
-    Column("actions", "Actions", cell_css="tight end"),
+    Column("actions", gettext_noop("Actions"), cell_css="tight end"),
 )
 
 
@@ -92,18 +100,18 @@ class UnbookedRowContext:
 
 class UnbookedOrderList(ListPage):
     name = "unbooked"
-    title = "Appointments"
+    title = gettext_noop("Appointments")
     template = "appointments/unbooked_list.html"
     subject = "order"
-    nouns = ("order", "orders")
+    nouns = (gettext_noop("order"), gettext_noop("orders"))
     patient_column = "user_id"
     needs = ("appointments.view", "orders.view")
     columns = COLUMNS
     row_macros = "appointments/unbooked_rows.html"
     filter_set = UnbookedOrderFilterSet
     presets: ClassVar = (
-        Preset("home", "At home", {"type": [HOME]}),
-        Preset("center", "Service center", {"type": [CENTER]}),
+        Preset("home", gettext_noop("At home"), {"type": [HOME]}),
+        Preset("center", gettext_noop("Service center"), {"type": [CENTER]}),
     )
 
     def visible_rows(self, user: Any) -> QuerySet[Order]:

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.outbox.forms import CommandForm
 from backoffice.service.appointments import VisitAddress
@@ -33,19 +34,25 @@ class _TimesForm(CommandForm):
     does not matter.
     """
 
-    slot = forms.CharField(label="Time", required=False, max_length=5000)
+    slot = forms.CharField(label=gettext_lazy("Time"), required=False, max_length=5000)
     start_date = forms.DateField(
-        label="From", required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label=gettext_lazy("From"), required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
-    part = forms.ChoiceField(label="Time of day", required=False, choices=list(PARTS.items()))
-    week = forms.ChoiceField(label="Week", required=False, choices=list(WEEKS.items()))
-    same = forms.BooleanField(label="Same time of day as before", required=False)
+    part = forms.ChoiceField(
+        label=gettext_lazy("Time of day"), required=False, choices=list(PARTS.items())
+    )
+    week = forms.ChoiceField(
+        label=gettext_lazy("Week"), required=False, choices=list(WEEKS.items())
+    )
+    same = forms.BooleanField(label=gettext_lazy("Same time of day as before"), required=False)
     notes = forms.CharField(
         required=False,
         max_length=NOTES,
         strip=True,
         widget=_notes_widget(3),
-        error_messages={"max_length": f"At most {NOTES} characters; these are %(show_value)d."},
+        error_messages={
+            "max_length": gettext_lazy("Up to 1,000 characters. You entered %(show_value)d.")
+        },
     )
 
     def full_clean(self) -> None:
@@ -57,7 +64,7 @@ class _TimesForm(CommandForm):
         day: date | None = self.cleaned_data["start_date"]
         # A calendar day at the place of the draw, which may be a day behind UTC.
         if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
-            raise forms.ValidationError("Choose today or a later day.")
+            raise forms.ValidationError(gettext("Choose today or a later day."))
         return day
 
     def clean_slot(self) -> OfferedTime | None:
@@ -67,7 +74,7 @@ class _TimesForm(CommandForm):
         try:
             return OfferedTime.read(text)
         except (ValueError, OverflowError, OSError):
-            raise forms.ValidationError("Choose one of the times shown.") from None
+            raise forms.ValidationError(gettext("Choose one of the times shown.")) from None
 
     def current_value(self, name: str) -> Any:
         """Return the value of a field, cleaned if possible, before the whole form is validated."""
@@ -91,30 +98,32 @@ class _TimesForm(CommandForm):
         """Return the chosen time. If there is none, add an error to the form and return None."""
         time: OfferedTime | None = self.cleaned_data.get("slot")
         if time is None and "slot" not in self.errors:
-            self.add_error("slot", "Choose a time first.")
+            self.add_error("slot", gettext("Choose a time."))
         return time
 
 
 class HomeForm(_TimesForm):
     """An appointment at a patient's home."""
 
-    first_line = forms.CharField(label="Street address", max_length=200)
-    second_line = forms.CharField(label="Apartment, floor", max_length=200, required=False)
-    city = forms.CharField(label="City", max_length=100)
+    first_line = forms.CharField(label=gettext_lazy("Street address"), max_length=200)
+    second_line = forms.CharField(
+        label=gettext_lazy("Apartment, suite, floor"), max_length=200, required=False
+    )
+    city = forms.CharField(label=gettext_lazy("City"), max_length=100)
     state = forms.RegexField(
         r"^[A-Za-z]{2}$",
-        label="State",
+        label=gettext_lazy("State"),
         max_length=2,
-        error_messages={"invalid": "Two letters, such as AZ."},
+        error_messages={"invalid": gettext_lazy("Two letters, such as AZ.")},
     )
     zip_code = forms.RegexField(
         r"^\d{5}(-\d{4})?\Z",
-        label="ZIP code",
+        label=gettext_lazy("ZIP code"),
         max_length=10,
-        error_messages={"invalid": "Five digits, or five and four: 85004 or 85004-1234."},
+        error_messages={"invalid": gettext_lazy("Five or nine digits: 85004 or 85004-1234.")},
     )
     access_notes = forms.CharField(
-        label="Access notes",
+        label=gettext_lazy("Access notes"),
         required=False,
         max_length=NOTES,
         widget=_notes_widget(2),
@@ -123,7 +132,7 @@ class HomeForm(_TimesForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["notes"].label = "Notes to the phlebotomist"
+        self.fields["notes"].label = gettext("Notes for the phlebotomist")
 
     def full_clean(self) -> None:
         """Accept an unchanged address on record without our rules: the service already has it."""
@@ -138,7 +147,7 @@ class HomeForm(_TimesForm):
     def clean_first_line(self) -> str:
         line: str = self.cleaned_data["first_line"]
         if not any(letter.isdigit() for letter in line):
-            raise forms.ValidationError("A street with its number, so that somebody can get there.")
+            raise forms.ValidationError(gettext("Enter a street address with its number."))
         return line
 
     def clean_state(self) -> str:
@@ -159,6 +168,10 @@ class HomeForm(_TimesForm):
         )
 
 
+def _radius_choices() -> list[tuple[str, str]]:
+    return [(miles, gettext("%(count)s miles") % {"count": miles}) for miles in RADII]
+
+
 class _CenterCodes(forms.MultipleChoiceField):
     """Codes of sites. The service decides which ones are valid."""
 
@@ -171,15 +184,15 @@ class CenterForm(_TimesForm):
 
     zip_code = forms.RegexField(
         r"^\d{5}\Z",
-        label="Near ZIP code",
+        label=gettext_lazy("Near ZIP code"),
         max_length=5,
         required=False,
-        error_messages={"invalid": "Five digits, such as 85004."},
+        error_messages={"invalid": gettext_lazy("Five digits, such as 85004.")},
     )
     radius = forms.ChoiceField(
-        label="Within",
+        label=gettext_lazy("Within"),
         required=False,
-        choices=[(miles, f"{miles} miles") for miles in RADII],
+        choices=_radius_choices,
     )
     sites = _CenterCodes(required=False)
     far_sites = _CenterCodes(required=False)
@@ -187,12 +200,14 @@ class CenterForm(_TimesForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["notes"].label = "Notes to the center"
+        self.fields["notes"].label = gettext("Notes for the service center")
 
     def clean_sites(self) -> list[str]:
         codes: list[str] = self.cleaned_data["sites"]
         if len(codes) > MAX_SITES:
-            raise forms.ValidationError(f"At most {MAX_SITES} centers at once.")
+            raise forms.ValidationError(
+                gettext("Choose up to %(count)s service centers.") % {"count": MAX_SITES}
+            )
         return codes
 
 
@@ -214,9 +229,9 @@ class MoveCenterForm(_SeenAppointmentForm, CenterForm):
 class CancelAppointmentForm(_SeenAppointmentForm, CommandForm):
     """Why an appointment is canceled: one of the service's reasons."""
 
-    reason = forms.ChoiceField(label="Reason")
+    reason = forms.ChoiceField(label=gettext_lazy("Reason"))
     notes = forms.CharField(
-        label="Note to the provider",
+        label=gettext_lazy("Note for the provider"),
         required=False,
         max_length=NOTES,
         widget=_notes_widget(3),
@@ -226,7 +241,7 @@ class CancelAppointmentForm(_SeenAppointmentForm, CommandForm):
         super().__init__(*args, **options)
         field = self.fields["reason"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = reasons if len(reasons) == 1 else [("", "Choose…"), *reasons]
+        field.choices = reasons if len(reasons) == 1 else [("", gettext("Choose…")), *reasons]
 
 
 def start_text(moment: datetime | None) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core.service_client import service
 from backoffice.service import Service, areas, errors
 from labs.models import Lab
@@ -30,14 +32,12 @@ NEAR: Final = "25"
 """Default radius around a ZIP code, in miles."""
 WEEK: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 WITH_LAB: Final = "appointment_scheduling_with_lab"
-SLOW: Final = (
-    "The service does not answer just now, so there are no times to show. Nothing was asked or "
-    "changed. Try again in a moment."
+SLOW: Final = gettext_noop(
+    "The lab service is not responding. Nothing was booked or changed. Try again in a moment."
 )
-NOT_ENABLED: Final = (
-    "Booking at service centers is not switched on for this team: sending it again does not help. "
-    "Ask the service to enable it for this lab. Until then the patient walks in, or books with "
-    "the lab."
+NOT_ENABLED: Final = gettext_noop(
+    "Booking at service centers is not enabled for this clinic. Ask the lab service to enable it "
+    "for this lab. Until then, the patient can walk in or book with the lab."
 )
 
 
@@ -77,6 +77,7 @@ class PickerData:
 
     offer: TimeList | None = None
     trouble: str = ""
+    """Why there are no times, marked for translation."""
     sites: list[NearbySite] = field(default_factory=list)
     far_sites: list[str] = field(default_factory=list)
     """Codes of centers that the person chose near another ZIP code. They apply again near that ZIP
@@ -107,9 +108,7 @@ def load_home_times(form: HomeForm, order: Order, visit: Appointment | None) -> 
     picker_data = PickerData()
     address = form.address()
     if address is None:
-        picker_data.trouble = (
-            "The address is not complete: fill it in, and the times are looked up."
-        )
+        picker_data.trouble = gettext_noop("The address is incomplete. Complete it to see times.")
         return picker_data
     deadline = _SharedDeadline()
     try:
@@ -305,7 +304,9 @@ def _words(error: errors.ServiceError) -> str:
     if isinstance(error, errors.NotEnabled) or (error.status == 503 and "/psc/" in error.route):
         return NOT_ENABLED if isinstance(error, errors.NotEnabled) else SLOW
     if isinstance(error, errors.Denied):
-        return "The service does not allow this team to look up times."
+        return gettext_noop("The lab service does not allow this clinic to look up times.")
     if isinstance(error, errors.Refused) and error.message:
-        return f"The service refuses to look up times: {error.message[:300]}"
+        return gettext("The lab service could not look up times: %(reason)s") % {
+            "reason": error.message[:300]
+        }
     return SLOW

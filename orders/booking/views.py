@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.utils import timezone
+from django.utils.translation import get_language, gettext
 from django.views.decorators.http import require_http_methods, require_POST
 from redis import RedisError
 
@@ -63,14 +64,14 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
         return redirect("orders:detail", order.pk)
     hindrance = appointment_rules.why_not_book(order)
     if hindrance:
-        return _page(request, order, None, hindrance=hindrance, title="Book a visit")
+        return _page(request, order, None, hindrance=hindrance, title=gettext("Book a visit"))
     form = _form(request, order, None)
     form.is_booking = _is_booking(request)
     if _is_booking(request) and form.is_valid():
         command = _booking_command(request, order, form)
         if command is not None and form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
-    return _page(request, order, None, form, title="Book a visit", verb="Book")
+    return _page(request, order, None, form, title=gettext("Book a visit"))
 
 
 @requires("orders.view", "patients.view", "appointments.change")
@@ -83,10 +84,10 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     )
     if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
-    title = "Reschedule"
+    title = gettext("Reschedule visit")
     if visit is None:
         return _page(
-            request, order, None, hindrance="There is no visit to reschedule.", title=title
+            request, order, None, hindrance=gettext("No visit to reschedule."), title=title
         )
     hindrance = appointment_rules.why_not_move(order, visit)
     if hindrance:
@@ -109,7 +110,7 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
         )
         if form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
-    return _page(request, order, visit, form, title=title, verb="Confirm")
+    return _page(request, order, visit, form, title=title)
 
 
 @requires("orders.view", "patients.view", "appointments.change")
@@ -121,12 +122,10 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
         appointment_rules.active_appointment(order_id),
     )
     form = _form(request, order, visit)
-    verb = "Confirm" if visit else "Book"
     context = {
         "order": order,
         "visit": visit,
         "form": form,
-        "verb": verb,
         "alone": True,
         **_picker_context(request, order, visit, form),
     }
@@ -144,18 +143,21 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     rebook = "rebook" in request.GET
-    title = "Cancel and rebook" if rebook else "Cancel the visit"
+    title = gettext("Cancel and rebook") if rebook else gettext("Cancel visit")
     hindrance = (
-        "There is no visit to cancel." if visit is None else appointment_rules.why_not_cancel(visit)
+        gettext("No visit to cancel.") if visit is None else appointment_rules.why_not_cancel(visit)
     )
     if visit is None or hindrance:
-        return _page(
-            request, order, visit, hindrance=hindrance, title=title, verb=title, rebook=rebook
-        )
+        return _page(request, order, visit, hindrance=hindrance, title=title, rebook=rebook)
     reasons = cancellation_reasons(visit.type)
     if reasons is None:
         return _page(
-            request, order, visit, hindrance=sites.SLOW, title=title, verb=title, rebook=rebook
+            request,
+            order,
+            visit,
+            hindrance=gettext(sites.SLOW),
+            title=title,
+            rebook=rebook,
         )
     form = _bound_form(request, CancelAppointmentForm, reasons=reasons)
     if request.method == "POST" and form.is_valid():
@@ -171,12 +173,12 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
         )
         if form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
-    return _page(request, order, visit, form, title=title, verb=title, rebook=rebook)
+    return _page(request, order, visit, form, title=title, rebook=rebook)
 
 
 def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
     """Return ids and names of the service's reasons; None if it does not answer."""
-    key = f"cancellation-reasons:{visit_type}"
+    key = f"cancellation-reasons:{visit_type}:{get_language()}"
     try:
         cached: list[tuple[str, str]] | None = cache.get(key)
     except (RedisError, OSError):
@@ -194,7 +196,9 @@ def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
     reasons = [
         (
             str(reason.data.id),
-            reason.data.name + ("" if reason.data.is_refundable else " (not refundable)"),
+            reason.data.name
+            if reason.data.is_refundable
+            else gettext("%(reason)s (not refundable)") % {"reason": reason.data.name},
         )
         for reason in page.records
     ]

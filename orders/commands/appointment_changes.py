@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core.time_formats import ago
 from backoffice.outbox.command import (
@@ -57,12 +58,13 @@ class _ActiveAppointmentCommand(AppointmentCommand, kw_only=True):
         active = appointment_rules.active_appointment(self.order_id)
         if active is None:
             raise PreconditionFailed(
-                "There is no visit any more: it has ended or was canceled meanwhile."
+                gettext("The visit has ended or was canceled by someone else.")
             )
         if active.pk != self.appointment_id or active.start_at not in (self.seen, *also):
-            now = format_appointment_time(active.start_at, active.visit_zone)
+            now = {"time": format_appointment_time(active.start_at, active.visit_zone)}
             raise PreconditionFailed(
-                f"The appointment has changed meanwhile: it is now {now}.{self._last_change_note()}"
+                gettext("The visit has changed. It is now: %(time)s.") % now
+                + self._last_change_note()
             )
         return active
 
@@ -77,8 +79,11 @@ class _ActiveAppointmentCommand(AppointmentCommand, kw_only=True):
         row = rows.order_by("-finished_at").first()
         if row is None or row.finished_at is None:
             return ""
-        name = row.requested_by.get_full_name()
-        return f" {name} asked for that {ago(row.finished_at, timezone.now())}."
+        change = {
+            "name": row.requested_by.get_full_name(),
+            "ago": ago(row.finished_at, timezone.now()),
+        }
+        return " " + gettext("Changed by %(name)s %(ago)s.") % change
 
 
 class RescheduleAppointment(_ActiveAppointmentCommand, kw_only=True):
@@ -100,7 +105,7 @@ class RescheduleAppointment(_ActiveAppointmentCommand, kw_only=True):
 
     def title(self) -> str:
         when = format_appointment_time(self.time.start, self.time.visit_zone)
-        return f"Move the {VISIT_LABELS[self.type]} to {when}"
+        return f"Reschedule {VISIT_LABELS[self.type]} to {when}"
 
     def form_url(self) -> str:
         return reverse("orders:move", args=[self.order_id])
@@ -112,7 +117,7 @@ class RescheduleAppointment(_ActiveAppointmentCommand, kw_only=True):
         if words := appointment_rules.why_not_move(order, visit):
             raise PreconditionFailed(words)
         if self._is_at_new_time(visit):
-            raise PreconditionFailed("The appointment is at this time already.", field="slot")
+            raise PreconditionFailed(gettext("The visit is already at this time."), field="slot")
 
     def _is_at_new_time(self, visit: Appointment) -> bool:
         """Whether it is already at the requested time and place.
@@ -145,7 +150,7 @@ class RescheduleAppointment(_ActiveAppointmentCommand, kw_only=True):
         current = self.current(service)
         if current is None or current.data.id != self.appointment_id:
             # "The GET returns only the active one" (appointments.md 5): our appointment has ended.
-            other = current and f"Another visit stands now: {appointment_time_text(current.data)}"
+            other = current and f"Another visit is booked: {appointment_time_text(current.data)}"
             return Ambiguous(
                 [PossibleMatch(str(current.data.id), other)] if current and other else []
             )
@@ -205,7 +210,7 @@ class CancelAppointment(_ActiveAppointmentCommand, kw_only=True):
     """Whether the person wants to book another appointment once this one is canceled."""
 
     def title(self) -> str:
-        return f"Cancel the {VISIT_LABELS[self.type]}"
+        return f"Cancel {VISIT_LABELS[self.type]}"
 
     def form_url(self) -> str:
         return reverse("orders:cancel-visit", args=[self.order_id])
@@ -231,7 +236,7 @@ class CancelAppointment(_ActiveAppointmentCommand, kw_only=True):
             return self._settle_ended_appointment(service, current)
         # "event_status | enum | yes": completed and cancelled are final (appointments.md 6).
         if current.data.event_status == "completed":
-            return Disproved("The visit took place: it is completed.")
+            return Disproved(gettext_noop("The visit took place and is completed."))
         return Confirmed(current) if current.data.event_status == "cancelled" else NoTrace()
 
     def _settle_ended_appointment(self, service: Service, current: Answer | None) -> Settled:
@@ -244,6 +249,10 @@ class CancelAppointment(_ActiveAppointmentCommand, kw_only=True):
         steps = {service_orders.low_level(event.status) for event in order.events}
         if steps & appointment_rules.DRAWN_STATUSES:
             return Ambiguous(
-                [PossibleMatch(str(self.appointment_id), "The order is past its draw.")]
+                [
+                    PossibleMatch(
+                        str(self.appointment_id), gettext_noop("The sample has been collected.")
+                    )
+                ]
             )
         return Confirmed(current)

@@ -18,6 +18,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.outbox.command import (
     Ambiguous,
@@ -45,12 +46,14 @@ from orders.sync.orders import store_orders
 Answer = Record[service_appointments.AppointmentPayload]
 Settled = Confirmed | NoTrace | Disproved | Ambiguous
 
-TIME_TAKEN: Final = "This time is no longer available. Choose another one; your notes are kept."
+TIME_TAKEN: Final = gettext_noop(
+    "This time is no longer available. Choose another. Your notes are saved."
+)
 _LOOKUP_TYPES: Final = {
     HOME: next(lookup for lookup in APPOINTMENT_LOOKUPS if lookup.kind == "appointment-phlebotomy"),
     CENTER: next(lookup for lookup in APPOINTMENT_LOOKUPS if lookup.kind == "appointment-psc"),
 }
-VISIT_LABELS: Final = {HOME: "visit at home", CENTER: "appointment at a service center"}
+VISIT_LABELS: Final = {HOME: "home visit", CENTER: "service center appointment"}
 
 
 class AppointmentCommand(OrderCommand, kw_only=True):
@@ -70,7 +73,7 @@ class AppointmentCommand(OrderCommand, kw_only=True):
         open_commands = CommandRecord.objects.open().filter(lock=f"order:{self.order_id}")
         if open_commands.filter(kind="order.cancel").exists():
             raise PreconditionFailed(
-                "The order is being canceled just now: wait until that is settled."
+                gettext("The order is being canceled. Wait until that is done.")
             )
 
     def current(self, service: Service) -> Answer | None:
@@ -85,7 +88,7 @@ class AppointmentCommand(OrderCommand, kw_only=True):
         try:
             order = service.orders.get(self.order_id)
         except errors.Missing:
-            raise PreconditionFailed("The service no longer has this order.") from None
+            raise PreconditionFailed(gettext("The lab service no longer has this order.")) from None
         asked_at = datetime.now(UTC)
         current = self.current(service)
         with transaction.atomic():
@@ -128,7 +131,7 @@ class AppointmentCommand(OrderCommand, kw_only=True):
         visit = current.data
         if visit.id not in self._earlier_appointment_ids(sending) and same(visit):
             return Confirmed(current)
-        words = f"The visit that stands now: {appointment_time_text(visit)}"
+        words = f"Booked visit: {appointment_time_text(visit)}"
         return Ambiguous([PossibleMatch(str(visit.id), words)])
 
     def _earlier_appointment_ids(self, sending: SendContext) -> set[UUID]:
@@ -174,7 +177,7 @@ def with_valid_key(service: Service, place: AppointmentPlace, time: OfferedTime)
         return time
     valid_time = find_again(service, place, time)
     if valid_time is None:
-        raise PreconditionFailed(TIME_TAKEN, field="slot")
+        raise PreconditionFailed(gettext(TIME_TAKEN), field="slot")
     return valid_time
 
 
@@ -194,7 +197,7 @@ class BookHomeAppointment(_BookingCommand, kw_only=True):
 
     def title(self) -> str:
         start = format_appointment_time(self.time.start, self.time.visit_zone)
-        return f"Book a visit at home: {start}"
+        return f"Book home visit: {start}"
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         calls = service.appointments
@@ -273,7 +276,7 @@ class RequestAppointment(AppointmentCommand, kw_only=True):
         return HOME
 
     def title(self) -> str:
-        return f"Ask {self.provider[:80]} for a visit at home"
+        return f"Request home visit from {self.provider[:80]}"
 
     def form_url(self) -> str:
         return reverse("orders:book", args=[self.order_id])
@@ -285,7 +288,7 @@ class RequestAppointment(AppointmentCommand, kw_only=True):
             raise PreconditionFailed(words)
         if appointment_rules.conflicting_appointment(order, [self.provider]):
             raise PreconditionFailed(
-                "The patient has a visit with this provider already, for another order."
+                gettext("The patient already has a visit with this provider for another order.")
             )
 
     def send(self, service: Service, sending: SendContext) -> Answer:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from backoffice.outbox.command import Command, PreconditionFailed
 from orders.models import Order
 
@@ -28,5 +30,5 @@ class OrderCommand(Command, kw_only=True):
         """Return the mirrored order. Raises PreconditionFailed if the service no longer has it."""
         row = Order.objects.filter(pk=self.order_id).first()
         if row is None or row.missing_since:
-            raise PreconditionFailed("The service no longer has this order.")
+            raise PreconditionFailed(gettext("The lab service no longer has this order."))
         return row

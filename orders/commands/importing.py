@@ -46,7 +46,7 @@ class ImportOrder(NewOrderCommand, kw_only=True):
         return self.body
 
     def title(self) -> str:
-        return f"Import the order: {self.words}"
+        return f"Import order: {self.words}"
 
     def form_url(self) -> str:
         return reverse("orders:import", args=[self.body.user_id])

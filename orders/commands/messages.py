@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.urls import reverse
+from django.utils.translation import gettext_noop
 
 from backoffice.outbox.command import Confirmed, NoTrace, ResendPolicy, SendContext
 from backoffice.service import Record, Service
@@ -29,7 +30,9 @@ class SwitchMessages(OrderCommand, kw_only=True):
     """The state at the service when the person requested this; None if it did not answer."""
 
     def title(self) -> str:
-        return f"Turn text messages {'on' if self.sms_enabled else 'off'}"
+        if self.sms_enabled:
+            return gettext_noop("Turn on text messages")
+        return gettext_noop("Turn off text messages")
 
     def lock_key(self) -> str:
         return f"{self.kind}:{self.order_id}"

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core.time_formats import weekday
 from backoffice.outbox.command import (
@@ -118,7 +119,7 @@ class CancelOrder(_OrderChange, kw_only=True):
     """The appointment at a service center to cancel as well."""
 
     def title(self) -> str:
-        return "Cancel the order"
+        return gettext_noop("Cancel order")
 
     def form_url(self) -> str:
         return reverse("orders:cancel", args=[self.order_id])
@@ -136,16 +137,18 @@ class CancelOrder(_OrderChange, kw_only=True):
         order = self.order()
         low = order.low_level_status
         if low in CANCELED_STATUSES:
-            raise PreconditionFailed("The order is cancelled already.")
+            raise PreconditionFailed(gettext("The order is already canceled."))
         if low not in CANCELABLE_STATUSES.get(order.method, frozenset()):
             raise PreconditionFailed(
-                "The service does not let an order be canceled any more at this point."
+                gettext("The lab service does not allow canceling an order in this status.")
             )
         visiting = CommandRecord.objects.open().filter(lock=appointment_lock(self.order_id)).first()
         if visiting is not None:
             raise PreconditionFailed(
-                f"Its visit is being changed just now ({visiting.title}):"
-                " wait until that is settled."
+                gettext(
+                    "The order’s visit is being changed (%(request)s). Wait until that is done."
+                )
+                % {"request": visiting.title}
             )
 
     def send(self, service: Service, sending: SendContext) -> Answer:
@@ -179,8 +182,8 @@ class ChangeActivation(_OrderChange, kw_only=True):
 
     def title(self) -> str:
         if self.activate_by is None:
-            return "Send the order out now"
-        return f"Send the order out on {weekday(self.activate_by, year=True)}"
+            return gettext_noop("Release order now")
+        return f"Release order on {weekday(self.activate_by, year=True)}"
 
     def form_url(self) -> str:
         return reverse("orders:activation", args=[self.order_id])
@@ -188,14 +191,16 @@ class ChangeActivation(_OrderChange, kw_only=True):
     def check(self) -> None:
         order = self.order()
         if order.low_level_status not in DATABLE_STATUSES:
-            raise PreconditionFailed("The order has gone out: its date cannot be changed any more.")
+            raise PreconditionFailed(
+                gettext("The order has been released, so its date cannot be changed.")
+            )
         if order.activate_by is None:
             raise PreconditionFailed(
-                "The order was placed without a date, so it cannot be given one now."
+                gettext("The order was placed without a release date, so none can be set now.")
             )
         # In some zones it is still yesterday. The service decides which date is in the past.
         if self.activate_by is not None and self.activate_by < _yesterday():
-            raise PreconditionFailed("The date lies in the past.", field="activate_by")
+            raise PreconditionFailed(gettext("The date is in the past."), field="activate_by")
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         return service.orders.change_activation(self.order_id, self.activate_by)
@@ -216,7 +221,7 @@ class CompleteDraw(_OrderChange, kw_only=True):
     kind: ClassVar[str] = "order.draw_completed"
 
     def title(self) -> str:
-        return "Mark the sample as drawn"
+        return gettext_noop("Mark sample as drawn")
 
     def form_url(self) -> str:
         return reverse("orders:drawn", args=[self.order_id])
@@ -224,9 +229,11 @@ class CompleteDraw(_OrderChange, kw_only=True):
     def check(self) -> None:
         order = self.order()
         if order.method != "on_site_collection":
-            raise PreconditionFailed("Only a sample that is drawn on site is marked here.")
+            raise PreconditionFailed(
+                gettext("Only samples of on-site collections can be marked as drawn.")
+            )
         if order.low_level_status not in ("requisition_created", "requisition_bypassed"):
-            raise PreconditionFailed("The order is not waiting for its sample to be drawn.")
+            raise PreconditionFailed(gettext("The order is not waiting for a draw."))
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         return service.orders.draw_completed(self.order_id)
@@ -245,7 +252,7 @@ class ResendEvents(_OrderChange, kw_only=True):
     kind: ClassVar[str] = "order.resend_events"
 
     def title(self) -> str:
-        return "Deliver the order's latest event again"
+        return gettext_noop("Resend latest update of the order")
 
     def form_url(self) -> str:
         return reverse("orders:resend", args=[self.order_id])
@@ -253,12 +260,16 @@ class ResendEvents(_OrderChange, kw_only=True):
     def check(self) -> None:
         order = self.order()
         if timezone.now() - order.updated_at > RESENDABLE_FOR:
-            raise PreconditionFailed("The service delivers events again for 60 days only.")
+            raise PreconditionFailed(
+                gettext("The lab service resends updates of the last 60 days only.")
+            )
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         resent = service.orders.resend_events([self.order_id])
         if self.order_id not in resent.data.order_ids:
-            raise errors.Refused(message="The service has no event of this order to deliver.")
+            raise errors.Refused(
+                message=gettext_noop("The lab service has no update of this order to resend.")
+            )
         return service.orders.get(self.order_id)
 
     def settle(self, service: Service, sending: SendContext) -> NoTrace:
@@ -282,11 +293,13 @@ class Simulate(_OrderChange, kw_only=True):
 
     def title(self) -> str:
         low = service_orders.low_level(self.final_status or "")
-        return f"Simulate, to {low.replace('_', ' ')}" if low else "Simulate, to the end"
+        return (
+            f"Simulate, to {low.replace('_', ' ')}" if low else gettext_noop("Simulate, to the end")
+        )
 
     def check(self) -> None:
         if settings.MANAGEMENT_ENV == "production":
-            raise PreconditionFailed("Only orders of the sandbox can be simulated.")
+            raise PreconditionFailed(gettext("Only sandbox orders can be simulated."))
         self.order()
 
     def send(self, service: Service, sending: SendContext) -> Answer:

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core.time_formats import calendar_day, hour
 from backoffice.outbox.command import (
@@ -39,7 +40,9 @@ PAGE: Final = 100
 MAX_PAGES: Final = 20
 USABLE_STATUSES: Final = ("active",)
 """Statuses of a lab account under which orders can be placed."""
-NOT_CANCELED: Final = "The order that this one replaces is not canceled. Cancel it first."
+NOT_CANCELED: Final = gettext_noop(
+    "The order that this one replaces is not canceled. Cancel it first."
+)
 ORDER_FIELDS: Final = {
     **{
         f"patient_details.{name}": name
@@ -92,18 +95,27 @@ class NewOrderCommand(Command, kw_only=True):
         body = self.order_body()
         patient = Patient.objects.filter(pk=body.user_id).only("missing_since").first()
         if patient is None or patient.missing_since:
-            raise PreconditionFailed("The service no longer has this patient.")
+            raise PreconditionFailed(gettext("The lab service no longer has this patient."))
         test_ids = set(body.order_set.lab_test_ids or ())
         tests = LabTest.objects.in_bulk(test_ids)
         for key in test_ids:
             if key not in tests or tests[key].status != "active":
-                name = tests[key].name if key in tests else "A chosen test"
-                raise PreconditionFailed(f"{name} cannot be ordered any more.", field="tests")
+                raise PreconditionFailed(
+                    gettext("%(test)s can no longer be ordered.") % {"test": tests[key].name}
+                    if key in tests
+                    else gettext("One of the tests can no longer be ordered."),
+                    field="tests",
+                )
         if body.lab_account_id is not None:
             account = LabAccount.objects.filter(pk=body.lab_account_id).first()
             if account is None or account.status not in self.account_statuses:
-                name = f"The lab account {account}" if account else "The lab account"
-                raise PreconditionFailed(f"{name} cannot be used any more.", field="lab_account")
+                raise PreconditionFailed(
+                    gettext("The lab account %(account)s can no longer be used.")
+                    % {"account": account}
+                    if account
+                    else gettext("The lab account can no longer be used."),
+                    field="lab_account",
+                )
 
     def store(self, answer: Answer) -> str:
         store_orders([answer])
@@ -166,7 +178,7 @@ class CreateOrder(NewOrderCommand, kw_only=True):
         return self.body
 
     def title(self) -> str:
-        return f"Place the order: {self.words}"
+        return f"Place order: {self.words}"
 
     def form_url(self) -> str:
         return reverse("orders:new", args=[self.body.user_id])
@@ -192,12 +204,12 @@ class CreateOrder(NewOrderCommand, kw_only=True):
         # command waits.
         if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
             raise PreconditionFailed(
-                "The date on which it goes out lies in the past.", field="activate_by"
+                gettext("The release date is in the past."), field="activate_by"
             )
         if self.replaces is not None:
             former = Order.objects.filter(pk=self.replaces, user_id=self.body.user_id).first()
             if former is None or not former.was_canceled():
-                raise PreconditionFailed(NOT_CANCELED)
+                raise PreconditionFailed(gettext(NOT_CANCELED))
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         self.body.passthrough = str(sending.id)

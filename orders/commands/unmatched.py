@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 from uuid import UUID
 
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core import vocabulary
 from backoffice.outbox.command import (
@@ -33,18 +34,19 @@ from orders.sync.orders import store_orders
 from orders.sync.unmatched import RESOURCE, store_unmatched
 
 Item = Record[service_unmatched.UnmatchedResultPayload]
-RESULT_GONE = "The service no longer has this result."
+RESULT_GONE = gettext_noop("The lab service no longer has this result.")
 
 
 def resolution_text(status: str, action: str | None) -> str:
     """Return the decision about a result that is not pending here."""
     if status == PENDING_SERVICE_REVIEW or action == "unsure":
-        return "It was passed to the service’s people, who decide now."
+        return gettext("The lab service will decide.")
     if action == "reject":
-        return "It was rejected: it belongs to none of our orders."
+        return gettext("The result was rejected. It does not belong to any of our orders.")
     if action == "accept":
-        return "It was given to an order."
-    return f"It is now: {vocabulary.term('unmatched.status', status).label}."
+        return gettext("The result was assigned to an order.")
+    label = gettext(vocabulary.term("unmatched.status", status).label)
+    return gettext("Status of the result: %(status)s.") % {"status": label}
 
 
 def _action_of(item: Item) -> str | None:
@@ -86,25 +88,30 @@ class _DecisionCommand(Command, kw_only=True):
     def check(self) -> None:
         row = UnmatchedResult.objects.filter(pk=self.result_id).first()
         if row is None or row.missing_since:
-            raise PreconditionFailed(RESULT_GONE)
+            raise PreconditionFailed(gettext(RESULT_GONE))
         if row.status != PENDING_REVIEW:
             raise PreconditionFailed(
-                f"It is decided already. {resolution_text(row.status, row.resolution_action)}"
+                gettext("Already decided.")
+                + " "
+                + resolution_text(row.status, row.resolution_action)
             )
         if self.requested_action() not in row.allowed_actions:
-            raise PreconditionFailed("The service does not offer this for this result.")
+            raise PreconditionFailed(
+                gettext("The lab service does not allow this decision for this result.")
+            )
 
     def refresh(self, service: Service) -> None:
         try:
             store_unmatched([service.unmatched.get(self.result_id)])
         except errors.Missing:
-            raise PreconditionFailed(RESULT_GONE) from None
+            raise PreconditionFailed(gettext(RESULT_GONE)) from None
 
     def _disproved(self, item: Item) -> Disproved:
         """Return the outcome that somebody else decided. The page shows the decision."""
         store_unmatched([item])
         return Disproved(
-            "Somebody else was faster. "
+            gettext("Someone else decided first.")
+            + " "
             + resolution_text(item.data.status, item.data.resolution_action)
         )
 
@@ -127,8 +134,10 @@ class AcceptResult(_DecisionCommand, kw_only=True):
 
     def title(self) -> str:
         if self.order_id is not None:
-            return f"Give the result to the order {str(self.order_id)[:8]}"
-        return "Give the result to the patient" if self.user_id else "Accept the result"
+            return f"Assign result to order {str(self.order_id)[:8]}"
+        if self.user_id:
+            return gettext_noop("Assign result to the patient")
+        return gettext_noop("Accept result")
 
     def patient(self) -> UUID | None:
         return self.user_id
@@ -144,9 +153,13 @@ class AcceptResult(_DecisionCommand, kw_only=True):
         row = UnmatchedResult.objects.get(pk=self.result_id)
         suggested = set(row.candidates.values_list("order_id", flat=True)) - {None}
         if self.order_id is not None and self.order_id not in suggested:
-            raise PreconditionFailed("The service no longer suggests this order.", field="choice")
+            raise PreconditionFailed(
+                gettext("The lab service no longer suggests this order."), field="choice"
+            )
         if self.order_id is None and self.user_id is None and len(suggested) != 1:
-            raise PreconditionFailed("Say which order or patient it belongs to.", field="choice")
+            raise PreconditionFailed(
+                gettext("Choose the order or patient that the result belongs to."), field="choice"
+            )
 
     def send(self, service: Service, sending: SendContext) -> AcceptedResult:
         order = service.unmatched.accept(
@@ -178,9 +191,7 @@ class AcceptResult(_DecisionCommand, kw_only=True):
         # "Returns an Order which may be a new one": it is probably the result of this decision, but
         # the service does not say so.
         store_orders([order])
-        return Ambiguous(
-            [PossibleMatch(str(order_id), f"It was given to the order {str(order_id)[:8]}")]
-        )
+        return Ambiguous([PossibleMatch(str(order_id), f"Assigned to order {str(order_id)[:8]}")])
 
     def store(self, answer: AcceptedResult) -> str:
         """Store the order that has the result, even if it is new here, and schedule lookups."""
@@ -218,8 +229,8 @@ class ResolveResult(_DecisionCommand, kw_only=True):
 
     def title(self) -> str:
         if self.action == "reject":
-            return "Reject the result"
-        return "Ask the service whose the result is"
+            return gettext_noop("Reject result")
+        return gettext_noop("Ask the lab service to decide")
 
     def requested_action(self) -> str:
         return self.action

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core.time_formats import spoken, years
 from orders.appointment_zones import AppointmentZone
@@ -60,14 +61,14 @@ def format_appointment_time(moment: datetime | None, zone: AppointmentZone) -> s
     A note is added if the service did not send the zone.
     """
     if moment is None:
-        return "no time yet"
+        return gettext("no time yet")
     words = spoken(moment.astimezone(zone.zone), timezone.now().astimezone(zone.zone))
     return f"{words} ({zone.note})" if zone.note else words
 
 
 def no_time_text(visit: Appointment) -> str:
     """Return the text to show instead of a time."""
-    return "No time was agreed" if visit.has_ended else "No time agreed yet"
+    return gettext("No time was set") if visit.has_ended else gettext("No time set yet")
 
 
 def age_on_day(born: date | None, day: date) -> int | None:
@@ -78,34 +79,40 @@ def why_not_book(order: Order) -> str:
     """Return why no appointment can be booked for the order now, or an empty text."""
     low = order.low_level_status
     if order.method not in VISIT_TYPE_BY_METHOD:
-        return "Orders of this kind have no visits."
+        return gettext("This type of order has no visits.")
     if order.method == "at_home_phlebotomy":
         age = age_on_day(order.patient_dob, timezone.localdate())
         if age is not None and age < ADULT:
-            return (
-                f"The patient is {age}: nobody under {ADULT} is drawn at home. Order a test that "
-                "is drawn at a service center instead."
-            )
+            return gettext(
+                "The patient is %(age)s. Home draws are only for patients %(adult)s or older. "
+                "Order a test that is drawn at a service center instead."
+            ) % {"age": age, "adult": ADULT}
     visit = active_appointment(order.pk)
     if visit is not None and not _cancelled_since_read(order, visit):
         start = format_appointment_time(visit.start_at, visit.visit_zone)
-        return f"The order has a visit already: {start}."
+        return gettext("The order already has a visit: %(time)s.") % {"time": start}
     if low in _NO_REQUISITION:
-        return (
-            "The requisition is not there yet, and nobody draws without it. Book once the order "
-            "says that its paperwork is ready."
+        return gettext(
+            "The requisition is not ready, and no sample can be drawn without it. Book when the "
+            "order shows that its paperwork is ready."
         )
     if low not in BOOKABLE | STATUSES_WITH_VISIT:
-        return "The order is past its draw: no visit can be booked any more."
+        return _too_late_to_book(low)
     # There is no active appointment. The order and its appointment are read one after the other, so
     # the order may still have the status of an active one. It is read again before anything is
     # sent.
     last = _latest_appointment(order)
     if last is not None and "completed" in (last.event_status, last.status):
-        return "The visit took place: no other can be booked."
+        return gettext("The visit took place, so no other visit can be booked.")
     if last is None and low in STATUSES_WITH_VISIT:
-        return "The order has a visit that has not been read yet. Look again in a minute."
+        return gettext("The order has a visit that is still loading. Check again in a minute.")
     return ""
+
+
+def _too_late_to_book(low_level_status: str) -> str:
+    if low_level_status in DRAWN_STATUSES:
+        return gettext("The sample has been collected, so no visit can be booked.")
+    return gettext("No visit can be booked for an order in this status.")
 
 
 def _cancelled_since_read(order: Order, visit: Appointment) -> bool:
@@ -141,33 +148,33 @@ def is_self_service(visit: Appointment) -> bool:
     return visit.type == CENTER and visit.provider in settings.SELF_SERVICE_LABS
 
 
-SELF_SERVICE_SCRIPT: Final = (
-    "This lab lets only the patient change the booking. Say: “The lab has sent you an email about "
-    "your appointment. Please open it and use its link to move or cancel the appointment. If you "
-    "cannot find it, look in your spam folder, or call the lab.”"
+SELF_SERVICE_SCRIPT: Final = gettext_noop(
+    "Only the patient can change a booking at this lab. Say: “The lab has sent you an email about "
+    "your appointment. Please open it and use its link to reschedule or cancel the appointment. If "
+    "you cannot find it, check your spam folder or call the lab.”"
 )
 
 
 def why_not_move(order: Order, visit: Appointment) -> str:
     """Return why the appointment cannot be rescheduled, or an empty text."""
     if is_self_service(visit):
-        return SELF_SERVICE_SCRIPT
+        return gettext(SELF_SERVICE_SCRIPT)
     if order.low_level_status in CANCELED_STATUSES:
-        return "The order has ended: its appointment can only be canceled."
+        return gettext("The order is closed, so its visit can only be canceled.")
     if visit.event_status == "in_progress" or visit.status == "in_progress":
-        return "The visit is under way."
+        return gettext("The visit is in progress.")
     if visit.event_status in ("pending", "reserved") and not visit.can_reschedule:
-        return "The visit has no agreed time yet, so there is nothing to move."
+        return gettext("The visit has no time yet, so it cannot be rescheduled.")
     if not visit.can_reschedule:
-        return "The provider does not let this visit be moved. Cancel it and book again."
+        return gettext("This visit cannot be rescheduled. Cancel it and book again.")
     return ""
 
 
 def why_not_cancel(visit: Appointment) -> str:
     if is_self_service(visit):
-        return SELF_SERVICE_SCRIPT
+        return gettext(SELF_SERVICE_SCRIPT)
     if visit.event_status == "in_progress" or visit.status == "in_progress":
-        return "The visit is under way."
+        return gettext("The visit is in progress.")
     return ""
 
 
@@ -176,12 +183,12 @@ def warnings(order: Order, visit: Appointment | None, now: datetime) -> list[Cau
     texts = []
     start = visit.start_at if visit is not None and visit.type == HOME else None
     if start is not None and start - now < REFUND_PERIOD:
-        words = "The visit begins in less than 24 hours: it is not refundable any more."
+        words = gettext("Starts in under 24 hours. No longer refundable.")
         texts.append(Caution(words))
     if order.low_level_status == "requisition_bypassed":
-        words = (
-            "The order was imported, without a requisition here. A provider that needs one moves a "
-            "visit by itself 24 hours before: choose a time at least 48 hours ahead."
+        words = gettext(
+            "This imported order has no requisition here. A provider that needs one moves the "
+            "visit 24 hours before its start, so choose a time at least 48 hours ahead."
         )
         texts.append(Caution(words))
     return texts

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db import connection
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.core.prepared_queries import array
 from backoffice.service.json_text import JsonObject
@@ -90,12 +91,16 @@ def check_identity(
     first, last, born = _recorded_person(order, person)
     name, printed_born, age = (_text(metadata.get(key)) for key in ("patient", "dob", "age"))
     facts = [
-        IdentityFact("Name", name, f"{first} {last}".strip(), compare_names(name, first, last)),
-        IdentityFact("Birth date", printed_born, born, compare_birth_dates(printed_born, born)),
+        IdentityFact(
+            gettext("Name"), name, f"{first} {last}".strip(), compare_names(name, first, last)
+        ),
+        IdentityFact(
+            gettext("Birth date"), printed_born, born, compare_birth_dates(printed_born, born)
+        ),
     ]
     if facts[1].agreement is Agreement.UNKNOWN and age:
         on = _age_day(metadata, order)
-        facts.append(IdentityFact("Age", age, born, compare_ages(age, born, on)))
+        facts.append(IdentityFact(gettext("Age"), age, born, compare_ages(age, born, on)))
     return IdentityCheck(tuple(facts), age)
 
 

@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 from django.utils import timezone
+from django.utils.text import get_text_list
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core.time_formats import hour, zone_name, zone_of
 from backoffice.service import Service, errors
@@ -21,9 +23,18 @@ DAYS: Final = 14
 """Number of days in one lookup."""
 NEAREST: Final = 3
 NOON, EVENING = 12, 17
-PARTS: Final = {"": "Any time", "morning": "Morning", "midday": "Midday", "afternoon": "Afternoon"}
+PARTS: Final = {
+    "": gettext_noop("Any time"),
+    "morning": gettext_noop("Morning"),
+    "midday": gettext_noop("Midday"),
+    "afternoon": gettext_noop("Afternoon"),
+}
 _HOURS: Final = {"morning": (0, 11), "midday": (11, 14), "afternoon": (14, 24)}
-WEEKS: Final = {"": "Both weeks", "1": "First week", "2": "Second week"}
+WEEKS: Final = {
+    "": gettext_noop("Both weeks"),
+    "1": gettext_noop("First week"),
+    "2": gettext_noop("Second week"),
+}
 MARGIN: Final = timedelta(seconds=10)
 """A booking key that expires within this time is not sent any more."""
 
@@ -241,7 +252,7 @@ class TimeList:
         return max(int(seconds_left), 1)
 
     def zone_words(self) -> str:
-        return " and ".join(self.zones)
+        return get_text_list(self.zones, gettext("and"))
 
 
 def build_time_list(

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 from uuid import UUID
 
+from django.utils.translation import gettext
 from jinja2 import pass_context
 from jinja2.runtime import Context
 
@@ -45,13 +46,13 @@ def record_labels(context: Context, groups: Iterable[Any]) -> dict[tuple[str, st
                 labels["patient", str(patient.pk)] = patient.full_name
     rows = CommandRecord.objects.filter(pk__in=_ids(keys.get("command", ())))
     for pk, title in rows.values_list("pk", "title"):
-        labels["command", str(pk)] = title
+        labels["command", str(pk)] = gettext(title)
     return labels
 
 
 def record_label(records: dict[tuple[str, str], str], group: Any) -> str:
     words = records.get((group.subject_type, group.subject_id))
-    return words or f"{group.word.capitalize()} {group.subject_id[:8]}"
+    return words or f"{gettext(group.word).capitalize()} {group.subject_id[:8]}"
 
 
 def _ids(keys: Iterable[str]) -> list[UUID]:

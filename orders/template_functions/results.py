@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.utils import timezone
+from django.utils.translation import gettext
 from jinja2 import pass_context
 from jinja2.runtime import Context
 
@@ -22,12 +23,12 @@ def unsigned_results(context: Context) -> int:
 
 def outcome(value: str) -> str:
     """Return the label of a call's outcome."""
-    return CALL_OUTCOME_LABELS.get(value, value)
+    return gettext(CALL_OUTCOME_LABELS.get(value, value))
 
 
 def teller_label(value: str) -> str:
     """Return the label of the person who informs the patient."""
-    return TELLER_LABELS.get(value, value)
+    return gettext(TELLER_LABELS.get(value, value))
 
 
 def duration(length: timedelta | None) -> str:
@@ -39,6 +40,6 @@ def ago_exactly(moment: datetime, now: datetime) -> str:
     """Return "3 s ago" within a minute, else the time with its zone."""
     seconds = int((now - moment).total_seconds())
     if 0 <= seconds < 60:
-        return f"{seconds} s ago"
+        return gettext("%(count)s s ago") % {"count": seconds}
     local = timezone.localtime(moment)
-    return f"at {spoken(local, timezone.localtime(now))}"
+    return gettext("at %(time)s") % {"time": spoken(local, timezone.localtime(now))}

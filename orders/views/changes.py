@@ -13,6 +13,7 @@ from uuid import UUID
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import may, requires
@@ -68,7 +69,7 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "reorders": may(request.user, "orders.create", "patients.view"),
         "late": preview.visit is not None and not reasons,
     }
-    title = "Cancel the order"
+    title = gettext("Cancel order")
     return _page(request, order, form, title, title, more, "orders/cancel.html")
 
 
@@ -101,7 +102,8 @@ def activation(request: HttpRequest, order_id: UUID) -> HttpResponse:
             order_id=order.pk, user_id=order.user_id, activate_by=values["activate_by"]
         )
 
-    return _enqueue_or_show(request, order, form, ("Change the date", "Change it"), command)
+    words = gettext("Change release date"), gettext("Change date")
+    return _enqueue_or_show(request, order, form, words, command)
 
 
 @requires("orders.view", "orders.change")
@@ -110,8 +112,8 @@ def complete_draw(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Mark the sample of an on-site collection as drawn."""
     order = get_object_or_404(Order, pk=order_id)
     command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
-    words = "The sample was drawn", "Yes, it was drawn"
-    explanation = "The order moves on to the lab. This cannot be undone."
+    words = gettext("Mark sample as drawn"), gettext("Mark as drawn")
+    explanation = gettext("The order goes to the lab. This cannot be undone.")
     return _enqueue_or_show(
         request,
         order,
@@ -128,9 +130,9 @@ def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Request that the service deliver the latest event of an order again."""
     order = get_object_or_404(Order, pk=order_id)
     command = ResendEvents(order_id=order.pk, user_id=order.user_id)
-    words = "Deliver the latest event again", "Deliver it again"
-    explanation = (
-        "The service sends us its latest event about this order again. The order does not change."
+    words = gettext("Resend latest update"), gettext("Resend update")
+    explanation = gettext(
+        "The lab service sends its latest update about this order again. The order does not change."
     )
     return _enqueue_or_show(
         request,
@@ -158,11 +160,12 @@ def messages(request: HttpRequest, order_id: UUID) -> HttpResponse:
             seen=is_on,
         )
 
-    explanation = (
-        f"Now: {state_words(is_on)}. This is about the text messages that the service sends the "
-        "patient about this order. Email and the team's own settings stay as they are."
-    )
-    return _enqueue_or_show(request, order, form, ("Text messages", "Save"), command, explanation)
+    explanation = gettext(
+        "Now: %(state)s. These are the text messages that the lab service sends the patient about "
+        "this order. Email and the clinic’s own settings do not change."
+    ) % {"state": state_words(is_on)}
+    words = gettext("Text messages"), gettext("Save")
+    return _enqueue_or_show(request, order, form, words, command, explanation)
 
 
 @requires("orders.view")
@@ -182,7 +185,10 @@ def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
         raise Http404
     order = get_object_or_404(Order, pk=order_id)
     statuses = [
-        (status, vocabulary.order_term(vocabulary.low_level(status), order.method, []).label)
+        (
+            status,
+            gettext(vocabulary.order_term(vocabulary.low_level(status), order.method, []).label),
+        )
         for status in SIMULATED_STATUSES.get(order.method, ())
     ]
     form = SimulateForm.from_request(request, statuses=statuses)
@@ -196,7 +202,8 @@ def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
             before=order.last_event_id,
         )
 
-    return _enqueue_or_show(request, order, form, ("Simulate", "Move it along"), command)
+    words = gettext("Simulate"), gettext("Move order along")
+    return _enqueue_or_show(request, order, form, words, command)
 
 
 def _enqueue_or_show(

@@ -8,6 +8,7 @@ from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import may, requires
@@ -63,7 +64,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     now = timezone.now()
     show = request.GET.get("stream", MILESTONES)
     if show not in TABS:
-        raise BadRequest("There is no such view of what happened.")
+        raise BadRequest(gettext("There is no such view."))
     standing = next((visit for visit in visits if visit.superseded_at is None), None)
     exception = group_of(order, now)
     handling = Handling.objects.filter(pk=order.pk).select_related("by").first()

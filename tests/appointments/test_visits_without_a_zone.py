@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CASE = json.loads((Path(__file__).parent.parent / "cases" / "B22.json").read_text())
 VIEWERS = ("Pacific/Honolulu", "Pacific/Auckland")
 ASSUMED = "time zone assumed from the state"
-IN_UTC = "time zone not known, shown in UTC"
+IN_UTC = "time zone unknown, shown in UTC"
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +122,8 @@ def test_b22_export_and_api_say_that_the_zone_is_assumed(world: Sandbox, key: UU
         answer = client.post(reverse("appointments:export"), posted)
         text = b"".join(answer).decode()
         [row] = [one for one in csv.DictReader(io.StringIO(text)) if one["Visit"] == str(visit.pk)]
-        assert row["Time at the draw"] == "2026-12-02T21:30-06:00"
-        assert (row["Zone of the draw"], row["Zone is"]) == (
+        assert row["Draw time"] == "2026-12-02T21:30-06:00"
+        assert (row["Draw time zone"], row["Draw time zone is"]) == (
             "America/Chicago",
             "assumed from the state",
         )

@@ -171,9 +171,9 @@ def test_staff_time_is_local_time() -> None:
         ("TX", "America/Chicago", "9:30 PM CST", "time zone assumed from the state"),
         (" new  york", "America/New_York", "10:30 PM EST", "time zone assumed from the state"),
         ("Puerto Rico", "America/Puerto_Rico", "11:30 PM AST", "time zone assumed from the state"),
-        ("AE", "UTC", "3:30 AM UTC", "time zone not known, shown in UTC"),
-        ("", "UTC", "3:30 AM UTC", "time zone not known, shown in UTC"),
-        (None, "UTC", "3:30 AM UTC", "time zone not known, shown in UTC"),
+        ("AE", "UTC", "3:30 AM UTC", "time zone unknown, shown in UTC"),
+        ("", "UTC", "3:30 AM UTC", "time zone unknown, shown in UTC"),
+        (None, "UTC", "3:30 AM UTC", "time zone unknown, shown in UTC"),
     ],
 )
 def test_visit_without_zone_never_uses_the_readers_zone(

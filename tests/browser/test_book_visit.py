@@ -85,8 +85,8 @@ def test_area_without_visits_shows_alternatives(
     page: Browser, office: Office, orders: dict[str, UUID]
 ) -> None:
     page.open(f"{office.url}/orders/{orders['nobody']}/")
-    page.click_text("Book")
-    page.wait_for_text("Nobody draws blood at home in 10001")
+    page.click_text("Book visit")
+    page.wait_for_text("No home draws are available in 10001")
     page.wait_for_text("centers within 25 miles")
     assert not page.find_all(".slot")
     # The new address is looked up without leaving the page and does not appear in its URL.
@@ -94,7 +94,7 @@ def test_area_without_visits_shows_alternatives(
     for name, text in (("zip_code", "85004"), ("city", "Phoenix"), ("state", "AZ")):
         page.run(f"document.querySelector('.drawer [name={name}]').value = ''")
         page.type(f".drawer [name={name}]", text)
-    page.click_text("Look up times there")
+    page.click_text("Find times at this address")
     wait_for_times(page, ".drawer .slot")
     assert "85004" not in page.url
 
@@ -104,7 +104,7 @@ def test_invalid_booking_stays_in_drawer_with_its_input(
 ) -> None:
     address = f"{office.url}/orders/{orders['hasty']}/"
     page.open(address)
-    page.click_text("Book")
+    page.click_text("Book visit")
     wait_for_times(page)
     page.type(".drawer textarea[name=notes]", "the blue door")
     page.click(".drawer .picking .primary")
@@ -113,7 +113,7 @@ def test_invalid_booking_stays_in_drawer_with_its_input(
     notes = "return document.querySelector('.drawer textarea[name=notes]').value"
     assert page.run(notes) == "the blue door"
     press_keys(page, ESCAPE)
-    page.click_text("Book")
+    page.click_text("Book visit")
     wait_for_times(page)
     assert page.run(notes) == "the blue door", "the notes are lost after closing the drawer"
     page.click_element(page.find_all(".drawer .slot input")[2])

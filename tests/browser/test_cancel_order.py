@@ -76,10 +76,10 @@ def test_order_and_visit_are_cancelled_within_budget(
     page.open(f"{office.url}/orders/")
     began = time.monotonic()
     page.click(f'.lead a[href="/orders/{order}/"]')  # 1
-    page.click_text("Cancel…")  # 2
-    page.wait_for_text("The at-home visit is canceled too")
+    page.click_text("Cancel order…")  # 2
+    page.wait_for_text("The home visit is canceled too")
     page.click("#id_why option[value=patient]")  # 3
-    page.click_text("Cancel the order for Vera N.")  # 4
+    page.click_text("Cancel order for Vera N.")  # 4
     assert_within(began, SECONDS)
     page.wait_for_text("Confirmed", WORKER_SECONDS)
     assert status(office, order) == "cancelled"
@@ -117,9 +117,9 @@ def test_order_at_wrong_lab_is_replaced(
 ) -> None:
     order = place_under(page, office, WRONG_ACCOUNT)
     page.open(f"{office.url}/orders/{order}/")
-    page.click_text("Cancel…")  # 1
+    page.click_text("Cancel order…")  # 1
     page.click("#id_why option[value=wrong_lab]")  # 2
-    page.click_text("Cancel and re-order")  # 3
+    page.click_text("Cancel and reorder")  # 3
     page.wait_for_text("New order, in place of another", WORKER_SECONDS)
     assert status(office, order) == "cancelled", "the old order is not canceled"
     assert f"replaces={order}" in page.url
@@ -161,7 +161,7 @@ def test_shipped_kit_cannot_be_cancelled_and_page_says_why(
     page: Browser, office: Office, orders: dict[str, UUID]
 ) -> None:
     page.open(f"{office.url}/orders/{orders['kit']}/")
-    assert "Cancel…" not in page.text("main")
+    assert "Cancel order…" not in page.text("main")
     page.open(f"{office.url}/orders/{orders['kit']}/cancel/")
-    page.wait_for_text("The kit has been shipped")
+    page.wait_for_text("The kit has shipped")
     assert not page.find_all("main form button")

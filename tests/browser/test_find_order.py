@@ -91,7 +91,7 @@ def test_order_status_is_found_in_three_interactions(
     assert_within(began, SECONDS)
     assert page.url.endswith(f"/orders/{order}/")
     sentence = page.text(".turn .sentence")
-    assert "Order received" in sentence and "Waiting for the service." in sentence
+    assert "Order received" in sentence and "Waiting on the lab service." in sentence
     person = page.text(".person")
     assert "Maria" in person and "May 6, 1980" in person, "two facts that identify the caller"
 

@@ -245,7 +245,7 @@ def test_orders_are_cancelled_in_bulk_after_preview(page: Browser, office: Offic
     page.open(f"{office.url}/orders/?order_ids={'+'.join(order_ids)}")
     page.click("[data-pick-all]")
     page.click_text("Cancel…")
-    page.wait_for_text(f"{len(order_ids)} will be canceled")
+    page.wait_for_text(f"{len(order_ids)} orders will be canceled")
     page.run("document.querySelector('#id_why').value = 'patient'")
     page.click("button[name=go]")
     page.wait_for_text(f"Cancel orders: {len(order_ids)} of {len(order_ids)}.")

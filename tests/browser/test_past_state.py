@@ -90,7 +90,7 @@ def test_keyboard_moves_slider_through_past_states(
     assert spoken and spoken in page.text("#stop-words")
     for _ in range(stops):
         press_keys(page, RIGHT)
-    wait_for_past_text(page, "It is what is shown now.")
+    wait_for_past_text(page, "This is the current version.")
     assert page.run("return document.getElementById('id_stop').value") == str(stops)
     with browser() as other:
         log_in(other, office.url, "viewer")
@@ -103,7 +103,7 @@ def test_moment_before_first_record_is_shown_as_unknown(
     page: Browser, office: Office, order: str
 ) -> None:
     page.open(f"{office.url}/orders/{order}/why/?at=2020-01-01T12:00:00Z")
-    wait_for_past_text(page, "Not known: nothing received before")
+    wait_for_past_text(page, "Unknown: nothing received before")
 
 
 def test_past_state_works_without_scripts(page: Browser, office: Office, order: str) -> None:

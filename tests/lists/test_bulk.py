@@ -220,7 +220,7 @@ def test_cancelling_shows_what_will_and_will_not_happen(
 ) -> None:
     page = ask(client, "cancel")
     words = page.content.decode()
-    assert "2 will be canceled" in words and "3 cannot be canceled" in words
+    assert "2 orders will be canceled" in words and "3 orders cannot be canceled" in words
     assert "A canceled order cannot be reopened" in words
     assert "Cancel 2 orders" in words
     entry = AuditEntry.objects.get(action="list")
@@ -228,7 +228,7 @@ def test_cancelling_shows_what_will_and_will_not_happen(
     assert not CommandRecord.objects.exists()
     refused = ask(client, "cancel", go="1", why="", **shown_on(words))
     assert refused.status_code == 422
-    assert "Choose why it is canceled." in refused.content.decode()
+    assert "Choose a reason for canceling." in refused.content.decode()
 
 
 def test_a_kit_that_nobody_registered_is_named_so(client: Client, clinician: User) -> None:
@@ -236,7 +236,7 @@ def test_a_kit_that_nobody_registered_is_named_so(client: Client, clinician: Use
         nobody = {"patient_first_name": "", "patient_last_name": "", "patient_dob": None}
         order(n, low_level_status=low, method="testkit", **nobody).save()
     words = ask(client, "cancel").content.decode()
-    assert "1 will be canceled" in words and "1 cannot be canceled" in words
+    assert "1 order will be canceled" in words and "1 order cannot be canceled" in words
     assert words.count("Kit without patient") == 2
 
 
@@ -254,11 +254,11 @@ def test_cancelling_asks_the_service_once_for_each(
     commands = CommandRecord.objects.all()
     assert {UUID(one.subject_id) for one in commands} == {uid("order", 4), uid("order", 5)}
     assert {(one.kind, one.requested_by, one.reason) for one in commands} == {
-        ("order.cancel", clinician, "The patient asked for it: moved away")
+        ("order.cancel", clinician, "Patient request: moved away")
     }
     page = client.get(f"{ADDRESS}bulk/{run.pk}/").content.decode()
     assert "Waiting to be sent" in page
-    assert "does not let an order be canceled any more" in page
+    assert "does not allow canceling an order in this status" in page
 
 
 VERBS = {

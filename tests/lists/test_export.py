@@ -189,8 +189,8 @@ def test_visits_in_the_zone_of_the_draw(client: Client, role: str) -> None:
     visit(4, start_at=NOW, iana_timezone=None, state="AE").save()
     visit(2, start_at=NOW, status="cancelled").save()
     answer = client.post("/appointments/export/", {"query": "show=past", "everything": "1"})
-    rows = {row["Zone of the draw"]: row for row in csv.DictReader(io.StringIO(text_of(answer)))}
-    assert {zone: (row["Time at the draw"], row["Zone is"]) for zone, row in rows.items()} == {
+    rows = {row["Draw time zone"]: row for row in csv.DictReader(io.StringIO(text_of(answer)))}
+    assert {zone: (row["Draw time"], row["Draw time zone is"]) for zone, row in rows.items()} == {
         "America/New_York": ("2026-11-20T07:00-05:00", "given"),
         "America/Chicago": ("2026-11-20T06:00-06:00", "assumed from the state"),
         "UTC": ("2026-11-20T12:00+00:00", "not known"),

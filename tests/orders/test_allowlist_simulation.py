@@ -377,4 +377,4 @@ def test_change_of_another_team_replays_nothing(client: Client, management_acces
     client.force_login(User.objects.get())
     url = reverse("labs:account-effects", args=[FIRST_ACCOUNT])
     text = client.get(url, {"teams": [str(TEAM), str(uid("team", 2))]}).content.decode()
-    assert "Our orders of the last" not in text
+    assert "Our orders in the last" not in text

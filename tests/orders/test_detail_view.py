@@ -37,9 +37,10 @@ def test_page_shows_order_with_progress_and_record(client: Client, clinician: Us
     row = create_order()
     create_events(row, "ordered", "requisition_created", "transit_customer", "with_customer")
     page = get_page(client, row).content.decode()
-    for words in ("Made-up panel", "Maria Testperson", "Kit with patient", "The patient’s turn.",
-                  "Kit with patient for 9 d. Usual up to 7 d (default). 2 d over.",
-                  "No history yet: 0 of the 30 orders", "Overdue", "courier-east",
+    for words in ("Made-up panel", "Maria Testperson", "Kit with patient",
+                  "Waiting on the patient.",
+                  "Kit has been with the patient 9 days (usually 7). 2 days overdue.",
+                  "learned from 30 of our orders (0 so far)", "Overdue", "courier-east",
                   "TRK-1", "Pat Madeup", "E11.9", "Canary note &lt;b&gt;", "1 Sample Street",
                   "(555) 010-0123", "Lab service data as of"):  # fmt: skip
         assert words in page, words
@@ -89,9 +90,9 @@ def test_visits_show_both_clocks_and_conflicting_states(client: Client, clinicia
     ]
     assert "11:30 PM MST" in page
     assert "1:30 AM EST" in page
-    assert "The service also reports: Booked" in page
+    assert "The lab service also reports: Booked" in page
     assert "A-22" in page
-    assert "No time was agreed." in page, "a canceled visit does not wait for a time"
+    assert "No time was set." in page, "a canceled visit does not wait for a time"
 
 
 @pytest.fixture
@@ -153,14 +154,14 @@ def test_order_without_patient_or_transaction_has_a_page(client: Client, clinici
 
 def test_missing_order_is_reported(client: Client, clinician: User) -> None:
     page = get_page(client, create_order(missing_since=timezone.now())).content.decode()
-    assert "The service no longer has this order" in page
+    assert "The lab service no longer has this order" in page
 
 
 @pytest.mark.parametrize(("role", "is_visible"), [("clinician", False), ("lab admin", True)])
 def test_received_record_requires_permission(client: Client, role: str, is_visible: bool) -> None:
     client.force_login(staff(role))
     page = get_page(client, create_order()).content.decode()
-    assert ("Record as received" in page) is is_visible
+    assert ("Data as received" in page) is is_visible
     assert ("&#34;shipment&#34;" in page) is is_visible
 
 
@@ -257,4 +258,4 @@ def test_unregistered_kit_is_shown_without_patient(client: Client, clinician: Us
         page = client.get(f"/orders/{row.pk}/{path}").content.decode()
         assert "Kit without patient" in page, path
         assert "<bdi> </bdi>" not in page, path
-    assert "no patient to tell" in page and "call them" not in page
+    assert "no patient to notify" in page and "Call the patient" not in page

@@ -161,7 +161,7 @@ def test_queue_opens_first_group_with_entries(client: Client, coordinator: User)
     assert "All clear" in client.get("/exceptions/").content.decode()
     create_order(1, "redraw_available")
     page = client.get("/exceptions/").content.decode()
-    assert "Maria1 Testperson" in page and "3 d over" in page
+    assert "Maria1 Testperson" in page and "3 d overdue" in page
     assert "No exceptions in this group" in client.get("/exceptions/?group=lost").content.decode()
 
 

@@ -101,7 +101,7 @@ def test_move_is_shown_in_queue_order_page_and_today(
     assert "Moved to another patient" in client.get("/today/").content.decode()
     for address in (f"/exceptions/moved/{ORDER}/", f"/orders/{ORDER}/"):
         page = client.get(address).content.decode()
-        assert "The service moved this order to another patient" in page, address
+        assert "The lab service moved this order to another patient" in page, address
         assert "Earlier Testperson" in page and f"/patients/{USER}/" in page, address
         entry = AuditEntry.objects.latest("pk")
         assert {UUID(USER), OTHER} <= set(entry.patient_ids), address
@@ -145,7 +145,7 @@ def test_outcome_settles_move_and_keeps_history(client: Client, moved_order: Ord
     apply_order_event(5, OTHER)
     assert moved_queue() == [], "a new event of the order does not reopen the move"
     page = client.get(f"/orders/{ORDER}/?stream=everything").content.decode()
-    assert "The service moved" not in page and "Moved from another patient" in page
+    assert "The lab service moved" not in page and "Moved from another patient" in page
 
 
 def test_snooze_does_not_settle_move(client: Client, moved_order: Order) -> None:

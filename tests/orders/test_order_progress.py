@@ -168,46 +168,50 @@ def turn_in_list_text(client: Client) -> str:
 def test_handled_exception_shows_person_time_and_outcome(client: Client, clinician: User) -> None:
     row = create_order(low_level_status="lost", bucket="needs-action")
     before = turn_text(client, row)
-    assert "Our turn." in before and "Needs a person" in before
+    assert "Waiting on the clinic." in before and "Needs action" in before
     assert turn_in_list_text(client).startswith("Clinic")
     handling = create_handling(row)
     assert turn_in_list_text(client) == "Handled"
     words = turn_text(client, row)
     assert "Handled by cora, " in words
-    assert "just now: “Ordered again”. Back only if there is news." in words
-    assert "Our turn" not in words and "Needs a person" not in words
+    assert "just now: “Ordered again”. Returns only if there is an update." in words
+    assert "Waiting on the clinic" not in words and "Needs action" not in words
     Handling.objects.update(reason="")
-    assert "just now. Back only if there is news." in turn_text(client, row)
+    assert "just now. Returns only if there is an update." in turn_text(client, row)
     Handling.objects.update(
         outcome="voicemail", until=timezone.now() + timedelta(days=1), reason=""
     )
     words = turn_text(client, row)
-    assert "Handled by cora, " in words and "just now: voicemail. Back " in words
+    assert "Handled by cora, " in words and "just now: voicemail. Due again " in words
     Handling.objects.update(outcome="snoozed", reason="On a trip")
     words = turn_text(client, row)
-    assert "Put off by cora, " in words and "just now: “On a trip”. Back " in words
+    assert "Snoozed by cora, " in words and "just now: “On a trip”. Due again " in words
     assert turn_in_list_text(client) == "Put off"
     Handling.objects.update(until=timezone.now() - timedelta(minutes=1))
     assert turn_in_list_text(client).startswith("Clinic"), "it is due again"
     Handling.objects.update(until=timezone.now() + timedelta(days=1))
     Handling.objects.update(event_id=handling.event_id - 1)
     words = turn_text(client, row)
-    assert "Our turn." in words and "Needs a person" in words, "a new event arrived"
-    assert "Last done: put off, cora" in words
+    assert "Waiting on the clinic." in words and "Needs action" in words, "a new event arrived"
+    assert "Last action: put off, cora" in words
     assert turn_in_list_text(client).startswith("Clinic")
 
 
 def test_clinic_has_the_turn_until_result_is_signed(client: Client, clinician: User) -> None:
     row = create_order(low_level_status="completed", bucket="result-in")
     receive_result(row.pk, ("Sodium", "4.1", "normal"))
-    assert "Our turn." in turn_text(client, row) and turn_in_list_text(client).startswith("Clinic")
+    assert "Waiting on the clinic." in turn_text(client, row) and turn_in_list_text(
+        client
+    ).startswith("Clinic")
     sign(row.pk, 1, clinician)
     assert turn_in_list_text(client) == "Signed"
     words = turn_text(client, row)
-    assert "Signed: nothing is left to do." in words and "Our turn" not in words
+    assert "Signed. Nothing left to do." in words and "Waiting on the clinic" not in words
     assert "Signed by " in get_page(client, row).content.decode()
     receive_result(row.pk, ("Sodium", "5.6", "abnormal"))
-    assert "Our turn." in turn_text(client, row), "a corrected result waits for review again"
+    assert "Waiting on the clinic." in turn_text(client, row), (
+        "a corrected result waits for review again"
+    )
     assert turn_in_list_text(client).startswith("Clinic")
 
 
@@ -216,7 +220,7 @@ def test_viewer_sees_only_that_exception_was_handled(client: Client) -> None:
     row = create_order(low_level_status="lost", bucket="needs-action")
     create_handling(row)
     words = turn_text(client, row)
-    assert "Handled" in words and "Needs a person" not in words
+    assert "Handled" in words and "Needs action" not in words
     assert "cora" not in words and "Ordered again" not in words
 
 

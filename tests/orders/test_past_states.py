@@ -124,7 +124,7 @@ def test_moment_after_last_event_equals_current_state(client: Client) -> None:
     create_order(last.received_at)
     answer = get_page(client, hours_later(5))
     assert past_record(answer).is_current and past_record(answer).changed == []
-    assert "It is what is shown now." in answer.content.decode()
+    assert "This is the current version." in answer.content.decode()
 
 
 def test_moment_before_first_event_is_not_known(client: Client) -> None:
@@ -134,7 +134,7 @@ def test_moment_before_first_event_is_not_known(client: Client) -> None:
     found = past_record(answer)
     assert (found.version, found.oldest_at, found.rows) == (None, first.applied_at, [])
     words = known_text(answer)
-    assert "Not known: nothing received before" in words and "Made-up panel" not in words
+    assert "Unknown: nothing received before" in words and "Made-up panel" not in words
 
 
 def test_event_counts_from_when_it_was_applied(client: Client) -> None:
@@ -179,14 +179,17 @@ def test_removed_event_body_is_reported(client: Client) -> None:
     answer = get_page(client, hours_later(3))
     found = past_record(answer)
     assert found.version.values is None and found.rows == []
-    assert "what this event said has been removed" in answer.content.decode()
+    assert "the content of this update was deleted" in answer.content.decode()
 
 
 def test_missing_order_is_named(client: Client) -> None:
     create_event(1, 1)
     create_order(NOW + timedelta(hours=2), missing_since=NOW + timedelta(hours=4))
     assert past_record(get_page(client, hours_later(3))).missing_since is None
-    assert "The service no longer had it" in get_page(client, hours_later(5)).content.decode()
+    assert (
+        "No longer listed by the lab service since"
+        in get_page(client, hours_later(5)).content.decode()
+    )
 
 
 def test_past_result_is_shown_beside_current_one(client: Client) -> None:
@@ -242,7 +245,7 @@ def test_replaced_visit_is_named(client: Client) -> None:
     create_order(NOW)
     create_visit(1, NOW + timedelta(hours=1), superseded_at=NOW + timedelta(hours=2))
     assert past_record(get_page(client, hours_later(1.5)), "Visit").superseded_at is None
-    assert "Another visit had replaced it" in get_page(client, hours_later(3)).content.decode()
+    assert "Replaced by another visit" in get_page(client, hours_later(3)).content.decode()
 
 
 def test_past_warning_is_shown_beside_current_one(client: Client) -> None:
@@ -264,10 +267,10 @@ def test_order_of_another_patient_is_named_and_recorded(client: Client) -> None:
     moved = NOW + timedelta(hours=3)
     OrderPatientChange.objects.create(order_id=KEY, before=other, after=own, at=moved)
     answer = get_page(client, hours_later(2))
-    assert "was another patient’s then" in answer.content.decode()
+    assert "belonged to another patient" in answer.content.decode()
     assert past_and_current(past_record(answer))["Patient ID"] == (str(other), str(own))
     assert {*AuditEntry.objects.latest("pk").patient_ids} == {own, other}
-    assert "was another patient’s then" not in get_page(client, hours_later(4)).content.decode()
+    assert "belonged to another patient" not in get_page(client, hours_later(4)).content.decode()
 
 
 def test_names_need_their_permission(client: Client) -> None:
@@ -277,7 +280,7 @@ def test_names_need_their_permission(client: Client) -> None:
     assert past_record(answer).hidden == 3
     page = answer.content.decode()
     assert "Canary" not in page and "1980" not in page
-    assert "Your role does not show 3 fields." in page
+    assert "3 fields are hidden for your role." in page
     assert "Canary" in get_page(client, hours_later(1.5)).content.decode()
 
 

@@ -207,11 +207,11 @@ def test_waiting_order_names_test_that_became_inactive(clinician_client: Client)
     command = CreateOrder.read(CommandRecord.objects.get().payload)
     command.check()
     LabTest.objects.filter(pk=TEST).update(status="inactive")
-    with pytest.raises(PreconditionFailed, match="Liver Screen cannot be ordered any more"):
+    with pytest.raises(PreconditionFailed, match="Liver Screen can no longer be ordered"):
         command.check()
     LabTest.objects.filter(pk=TEST).update(status="active")
     LabAccount.objects.update(status="suspended")
-    with pytest.raises(PreconditionFailed, match="Made-up Clinic East cannot be used any more"):
+    with pytest.raises(PreconditionFailed, match="Made-up Clinic East can no longer be used"):
         command.check()
 
 

@@ -80,11 +80,13 @@ def test_event_is_source_of_status(client: Client) -> None:
     answer = get_page(client)
     assert sources(answer) == {"Order status": "event"}
     page = answer.content.decode()
-    for words in ("told us by webhook", f"/system/events/{row.pk}/", "its signature valid"):
+    for words in ("Sent by the lab service", f"/system/events/{row.pk}/", "with a valid signature"):
         assert words in page, words
 
 
-@pytest.mark.parametrize(("full", "words"), [(True, "A sweep over all"), (False, "what changed")])
+@pytest.mark.parametrize(
+    ("full", "words"), [(True, "sync of all orders"), (False, "sync of changed orders")]
+)
 def test_sync_run_is_source_of_status(client: Client, full: bool, words: str) -> None:
     create_order(as_of=NOW)
     create_run(5, duration=2)
@@ -108,7 +110,7 @@ def test_lookup_is_source_of_status(client: Client) -> None:
     Lookup.objects.create(kind="orders", key=KEY, looked_at=NOW + timedelta(seconds=1))
     answer = get_page(client)
     assert sources(answer) == {"Order status": "look-up"}
-    assert "asked the service for this record directly" in answer.content.decode()
+    assert "Checked directly with the lab service" in answer.content.decode()
 
 
 def test_unrecorded_source_is_reported(client: Client) -> None:
@@ -116,8 +118,8 @@ def test_unrecorded_source_is_reported(client: Client) -> None:
     answer = get_page(client)
     assert sources(answer) == {"Order status": "read"}
     page = answer.content.decode()
-    assert "the run itself is no longer on record" in page
-    assert "no event about this order" in page
+    assert "The sync run is no longer on file" in page
+    assert "No updates received about this order" in page
 
 
 def test_later_run_confirms_status(client: Client) -> None:

@@ -279,6 +279,6 @@ def test_page_shows_requested_account(clinician_client: Client) -> None:
 
 def test_page_of_order_from_elsewhere_shows_no_account(clinician_client: Client) -> None:
     placed = create_canceled_order(low_level_status="ordered")
-    assert account_text(clinician_client, placed) == "Not known"
+    assert account_text(clinician_client, placed) == "Unknown"
     create_request(placed, None)
     assert account_text(clinician_client, placed) == "None named in the request"

@@ -46,25 +46,25 @@ CANCELABLE_STATUSES = {
     "on_site_collection": BEFORE_COLLECTION | {"draw_completed"},
 }
 REASONS = {
-    "cancelled": "ended already",
-    "do_not_process": "ended already",
+    "cancelled": "already closed",
+    "do_not_process": "already closed",
     "redraw_available": "needs a new draw",
-    "partial_results": "A result exists",
-    "completed": "A result exists",
-    "corrected": "A result exists",
-    "transit_customer": "kit has been shipped",
-    "out_for_delivery": "kit has been shipped",
-    "with_customer": "kit has been shipped",
-    "problem_in_transit_customer": "kit has been shipped",
-    "failure_to_deliver_to_customer": "kit has been shipped",
+    "partial_results": "A result is on file",
+    "completed": "A result is on file",
+    "corrected": "A result is on file",
+    "transit_customer": "kit has shipped",
+    "out_for_delivery": "kit has shipped",
+    "with_customer": "kit has shipped",
+    "problem_in_transit_customer": "kit has shipped",
+    "failure_to_deliver_to_customer": "kit has shipped",
     "transit_lab": "on its way to the lab",
     "problem_in_transit_lab": "on its way to the lab",
     "failure_to_deliver_to_lab": "on its way to the lab",
     "draw_completed": "on its way to the lab",
-    "delivered_to_lab": "left our hands",
-    "lab_processing_blocked": "left our hands",
-    "sample_error": "left our hands",
-    "lost": "left our hands",
+    "delivered_to_lab": "too far along",
+    "lab_processing_blocked": "too far along",
+    "sample_error": "too far along",
+    "lost": "too far along",
 }
 
 
@@ -106,10 +106,10 @@ def test_dialog_allows_cancellation_as_the_service_does(low_status: str, method:
     if preview.possible:
         text = preview_text(preview)
         assert "cannot be reopened" in text
-        assert ("no kit goes out" in text) == (method == "testkit")
-        assert ("drawn already" in text) == (low_status == "draw_completed")
+        assert ("won’t be sent" in text) == (method == "testkit")
+        assert ("already been drawn" in text) == (low_status == "draw_completed")
     else:
-        assert REASONS.get(low_status, "does not let") in preview_text(preview)
+        assert REASONS.get(low_status, "does not allow canceling") in preview_text(preview)
 
 
 @pytest.mark.django_db
@@ -118,11 +118,11 @@ def test_preview_names_home_visit_and_refund() -> None:
     saved_order.save()
     appointment = create_visit(saved_order)
     text = preview_text(cancellation_preview(saved_order))
-    assert "at-home visit is canceled too" in text and "so it is refunded" in text
+    assert "home visit is canceled too" in text and "so it will be refunded" in text
     appointment.start_at = timezone.now() + timedelta(hours=23)
     appointment.save()
     text = preview_text(cancellation_preview(saved_order))
-    assert "not refundable" in text and "so it is refunded" not in text
+    assert "no longer refundable" in text and "so it will be refunded" not in text
     assert cancellation_preview(saved_order).visit is None, "it needs no separate call"
 
 
@@ -144,10 +144,10 @@ def test_refund_limit_is_24_hours_across_clock_changes(
         start = now + timedelta(hours=hours)
         create_visit(saved_order, start_at=start, iana_timezone="America/New_York")
         assert (
-            "so it is refunded" in preview_text(cancellation_preview(saved_order))
+            "so it will be refunded" in preview_text(cancellation_preview(saved_order))
         ) is is_refunded
         assert (
-            "not refundable" in preview_text(cancellation_preview(saved_order))
+            "no longer refundable" in preview_text(cancellation_preview(saved_order))
         ) is not is_refunded
 
 
@@ -157,7 +157,7 @@ def test_preview_offers_to_cancel_center_appointment() -> None:
     saved_order.save()
     appointment = create_visit(saved_order, type="patient_service_center", provider="lab-north")
     preview = cancellation_preview(saved_order)
-    assert "not canceled by this" in preview_text(preview) and preview.visit == appointment
+    assert "not canceled with the order" in preview_text(preview) and preview.visit == appointment
     appointment.provider = "lab-coast"
     appointment.save()
     preview = cancellation_preview(saved_order)
@@ -181,7 +181,7 @@ def test_preview_points_to_the_redraw_order() -> None:
 def test_preview_warns_of_kit_shipped_before() -> None:
     saved_order = order(1, low_level_status="registered", method="testkit")
     saved_order.save()
-    assert "was shipped before" not in preview_text(cancellation_preview(saved_order))
+    assert "has already shipped" not in preview_text(cancellation_preview(saved_order))
     OrderEvent.objects.create(
         order_id=saved_order.pk,
         event_id=1,
@@ -189,7 +189,7 @@ def test_preview_warns_of_kit_shipped_before() -> None:
         status="collecting_sample.testkit.with_customer",
         low_level_status="with_customer",
     )
-    assert "was shipped before" in preview_text(cancellation_preview(saved_order))
+    assert "has already shipped" in preview_text(cancellation_preview(saved_order))
 
 
 def test_ticked_center_appointment_is_canceled_too(harness: OutboxHarness) -> None:
@@ -197,7 +197,7 @@ def test_ticked_center_appointment_is_canceled_too(harness: OutboxHarness) -> No
     client = harness.client("clinician")
     appointment = book_visit(harness, client, saved_order)
     page = client.get(reverse("orders:cancel", args=[saved_order.pk])).content.decode()
-    assert "not canceled by this" in page and 'name="visit_too" value="on" checked' in page
+    assert "not canceled with the order" in page and 'name="visit_too" value="on" checked' in page
     values, _, response = open_form(client, reverse("orders:cancel", args=[saved_order.pk]))
     reason = response.context["form"].fields["visit_reason"].choices[0][0]
     address = reverse("orders:cancel", args=[saved_order.pk])
@@ -212,7 +212,7 @@ def test_ticked_center_appointment_is_canceled_too(harness: OutboxHarness) -> No
     appointment.refresh_from_db()
     assert (saved_order.low_level_status, appointment.event_status) == ("cancelled", "cancelled")
     reasons = AuditEntry.objects.filter(object_type="order.cancel").values_list("reason", flat=True)
-    assert list(reasons) == ["The patient asked for it"]
+    assert list(reasons) == ["Patient request"]
 
 
 def test_ticked_appointment_is_kept_when_reasons_fail(
@@ -230,7 +230,7 @@ def test_ticked_appointment_is_kept_when_reasons_fail(
     before = CommandRecord.objects.count()
     response = client.post(address, form_values)
     page = response.content.decode()
-    assert response.status_code == 422 and "try again, or untick it" in page
+    assert response.status_code == 422 and "Try again, or clear the checkbox" in page
     assert 'name="visit_too" value="on" checked' in page
     assert CommandRecord.objects.count() == before
     values.pop("visit_too")
@@ -358,7 +358,7 @@ def test_cancellation_without_reason_keeps_form_values(
     for typed in ({}, {"then": "reorder"}):
         response = harness.submit_form(client, address, why="", reason="moved away", **typed)
         page = response.content.decode()
-        assert response.status_code == 422 and "Choose why it is canceled." in page
+        assert response.status_code == 422 and "Choose a reason for canceling." in page
         assert 'value="moved away"' in page
     assert CommandRecord.objects.count() == before
     saved_order.refresh_from_db()
@@ -376,9 +376,9 @@ def test_refused_cancellation_keeps_order_and_says_why(harness: OutboxHarness) -
         service.orders.simulate(saved_order.pk, "completed.at_home_phlebotomy.completed")
     harness.deliver()
     command = harness.newest_command()
-    assert command.state == State.REFUSED and "does not let" in command.refusal
+    assert command.state == State.REFUSED and "does not allow canceling" in command.refusal
     page = client.get(f"{command.form_url}?again={command.pk}").content.decode()
-    assert "A result exists" in page
+    assert "A result is on file" in page
     saved_order.refresh_from_db()
     assert saved_order.low_level_status == "completed"
 

@@ -125,7 +125,7 @@ def test_canceled_visit_can_be_booked_again_at_once(harness: OutboxHarness, firs
     assert appointment_rules.why_not_book(order) == ""
     address = reverse("orders:book", args=[order.pk])
     values, times, response = open_form(client, address)
-    assert "past its draw" not in response.content.decode()
+    assert "has been collected" not in response.content.decode()
     other = next(time for time in times if time.start != visit.start_at)
     assert client.post(address, {**values, "slot": other.written()}).status_code == 302
     harness.deliver()
@@ -139,7 +139,7 @@ def test_unread_visit_is_not_past_its_draw(harness: OutboxHarness) -> None:
     store_orders([service().orders.get(order.pk)])
     order.refresh_from_db()
     Appointment.objects.filter(order_id=order.pk).delete()
-    assert "has not been read yet" in appointment_rules.why_not_book(order)
+    assert "is still loading" in appointment_rules.why_not_book(order)
 
 
 def test_completed_visit_cannot_be_booked_again(harness: OutboxHarness) -> None:
@@ -151,4 +151,7 @@ def test_completed_visit_cannot_be_booked_again(harness: OutboxHarness) -> None:
         merge={"status": "completed", "event_status": "completed"},
     )
     store_visit(order)
-    assert appointment_rules.why_not_book(order) == "The visit took place: no other can be booked."
+    assert (
+        appointment_rules.why_not_book(order)
+        == "The visit took place, so no other visit can be booked."
+    )

@@ -67,7 +67,7 @@ def test_order_is_placed_once_and_mirrored(
     assert (command.state, command.attempts) == (State.WAITING, 0)
     assert AuditEntry.objects.filter(object_type="order.create", action="change").count() == 1
     patient = client.get(reverse("patients:detail", args=[person.pk])).content.decode()
-    assert f"Place the order: {panel.name}" in patient
+    assert f"Place order: {panel.name}" in patient
     harness.deliver()
     command.refresh_from_db()
     assert (command.state, command.confirmed_by) == (State.DONE, "answer")

@@ -60,7 +60,7 @@ def test_messages_turned_off_are_shown_as_off(harness: OutboxHarness, order: Ord
     assert "Now: On." in form_page and order.patient_first_name in form_page
     assert harness.submit_form(client, form_address(order), sms_enabled="off").status_code == 302
     command = harness.newest_command()
-    assert (command.title, command.patient_id) == ("Turn text messages off", order.user_id)
+    assert (command.title, command.patient_id) == ("Turn off text messages", order.user_id)
     assert are_messages_on(harness, order), "nothing is sent before it is recorded"
     harness.deliver()
     command.refresh_from_db()
@@ -101,7 +101,9 @@ def test_switch_that_never_arrived_is_sent_again(harness: OutboxHarness, order: 
 
 def test_switch_is_unknown_while_service_fails(harness: OutboxHarness, order: Order) -> None:
     harness.add_fault("status", PATH, methods=["GET"], times=50, statuses=[500])
-    assert shown_state(harness.client("viewer"), order) == "Unknown: the service does not answer"
+    assert (
+        shown_state(harness.client("viewer"), order) == "Unknown: the lab service is not responding"
+    )
     client = harness.client("clinician")
     assert "Now: Unknown" in client.get(form_address(order)).content.decode()
     assert harness.submit_form(client, form_address(order), sms_enabled="off").status_code == 302

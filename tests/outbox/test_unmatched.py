@@ -289,7 +289,11 @@ def resolve_elsewhere(harness: OutboxHarness, item: UnmatchedResult, action: str
 
 @pytest.mark.parametrize(
     ("other_action", "words"),
-    [("reject", "It was rejected"), ("unsure", "passed to the service"), ("accept", "to an order")],
+    [
+        ("reject", "The result was rejected"),
+        ("unsure", "The lab service will decide"),
+        ("accept", "to an order"),
+    ],
 )
 def test_result_resolved_elsewhere_is_refused_with_reason(
     harness: OutboxHarness, other_action: str, words: str
@@ -303,7 +307,7 @@ def test_result_resolved_elsewhere_is_refused_with_reason(
     harness.deliver()
     command = harness.newest_command()
     assert command.state == State.REFUSED and command.attempts == 0
-    assert "decided already" in command.refusal and words in command.refusal
+    assert "Already decided" in command.refusal and words in command.refusal
     item.refresh_from_db()
     assert (item.status, item.resolution_action) == resolution_at_sandbox(harness, item)[:2]
     page = client.get(detail_address(item)).content.decode()
@@ -321,7 +325,7 @@ def test_resolution_elsewhere_before_sending_is_refused(harness: OutboxHarness) 
     resolve_elsewhere(harness, item, "reject")
     harness.pass_time()
     command = harness.newest_command()
-    assert command.state == State.REFUSED and "Somebody else was faster" in command.refusal
+    assert command.state == State.REFUSED and "Someone else decided first" in command.refusal
     item.refresh_from_db()
     assert item.resolution_action == "reject"
 

@@ -48,7 +48,10 @@ def test_unavailable_time_shows_the_nearest_times(
         harness.deliver()
         row, page, response = reopen_refused_form(harness, client)
         assert row.status == status and "no longer available" in row.refusal
-        assert "the blue door" in page and "is gone. The nearest times are marked" in page
+        assert (
+            "the blue door" in page
+            and "is no longer available. The nearest times are marked" in page
+        )
         near_chips = [chip for chip in offered_chips(response) if chip.near]
         assert len(near_chips) == 3
         farthest = max(abs(chip.time.start - chosen_time.start) for chip in near_chips)
@@ -100,7 +103,7 @@ def test_lab_without_booking_is_a_configuration_error(harness: OutboxHarness) ->
         harness.deliver()
         row, page, _ = reopen_refused_form(harness, client)
         assert (row.status, row.attempts) == (503, 1), "not sent again"
-        assert "not switched on" in page and 'name="slot"' not in page
+        assert "not enabled" in page and 'name="slot"' not in page
     finally:
         harness.sandbox.query(switch, [True, order.lab_slug])
 
@@ -119,7 +122,7 @@ def test_visit_changed_by_patient_is_not_overwritten(harness: OutboxHarness) -> 
     calls_before = count_calls(harness, "/reschedule")
     harness.deliver()
     row, _, _ = reopen_refused_form(harness, client)
-    assert "changed meanwhile: it is now" in row.refusal and row.attempts == 0
+    assert "has changed. It is now" in row.refusal and row.attempts == 0
     assert count_calls(harness, "/reschedule") == calls_before
     assert sandbox_visits(harness, order) == [
         (datetime.fromisoformat(patients_visit["start_at"]), True)
@@ -148,10 +151,10 @@ def test_booking_changed_only_by_patient_has_no_buttons(
     ("field", "text", "words"),
     [
         ("notes", "x" * 1001, "1001"),
-        ("zip_code", "8500", "Five digits"),
+        ("zip_code", "8500", "Five or nine digits"),
         ("state", "Arizona", "Ensure this value has at most 2"),
-        ("first_line", "Lincoln Street", "street with its number"),
-        ("slot", "", "Choose a time first"),
+        ("first_line", "Lincoln Street", "street address with its number"),
+        ("slot", "", "Choose a time."),
         ("slot", "nonsense", "Choose one of the times"),
     ],
 )
@@ -202,7 +205,7 @@ def close_centers(harness: OutboxHarness, order: Order) -> None:
 @pytest.mark.parametrize(
     ("change", "words", "attempts"),
     [
-        (complete_draw, "past its draw", 0),
+        (complete_draw, "has been collected", 0),
         (hide_order, "no longer has this order", 0),
         (close_centers, "no longer active", 1),
     ],
@@ -243,7 +246,8 @@ def test_denied_team_sees_why_and_keeps_form_values(harness: OutboxHarness, stat
 
 
 @pytest.mark.parametrize(
-    ("action", "words"), [("cancel", "no visit any more"), ("fix", "Cancel it and book again")]
+    ("action", "words"),
+    [("cancel", "has ended or was canceled"), ("fix", "Cancel it and book again")],
 )
 def test_visit_that_cannot_be_moved_is_unchanged(
     harness: OutboxHarness, action: str, words: str

@@ -142,7 +142,7 @@ def test_visit_is_requested_where_there_are_no_times(harness: OutboxHarness) -> 
     visit = Appointment.objects.get(order_id=order.pk)
     assert (visit.event_status, visit.start_at, visit.provider) == ("pending", None, provider)
     page = client.get(reverse("orders:detail", args=[order.pk])).content.decode()
-    assert "Requested" in page and "No time agreed yet" in page
+    assert "Requested" in page and "No time set yet" in page
 
 
 def test_form_sent_twice_books_once(harness: OutboxHarness) -> None:
@@ -156,7 +156,7 @@ def test_form_sent_twice_books_once(harness: OutboxHarness) -> None:
         assert response.status_code == 302
         harness.deliver()
     other_time = client.post(address, {**values, "slot": times[-2].written()})
-    assert other_time.status_code == 422 and "has a visit already" in other_time.content.decode()
+    assert other_time.status_code == 422 and "already has a visit" in other_time.content.decode()
     harness.deliver()
     assert CommandRecord.objects.count() == 1 and count_calls(harness, "/book") == calls_before + 1
     assert sandbox_visits(harness, order) == [(times[-1].start, True)]
@@ -244,12 +244,12 @@ def test_second_move_names_the_first_user(harness: OutboxHarness) -> None:
     assert response.status_code == 422
     page = response.content.decode()
     assert "front-desk already sent a request about this" in page
-    assert "Move the visit" in page and "the blue door" in page
+    assert "Reschedule home visit" in page and "the blue door" in page
     harness.deliver()
     # Like the command of a later step, which waits without a lock.
     CommandRecord.objects.update(lock="")
     page = second_client.post(address, values).content.decode()
-    assert "changed meanwhile" in page and "front-desk asked for that" in page
+    assert "has changed" in page and "Changed by front-desk" in page
     harness.deliver()
     assert count_calls(harness, "/reschedule") == calls_before + 1
     assert sandbox_visits(harness, order) == [(times[0].start, True)]

@@ -195,7 +195,7 @@ def test_activity_tab_is_one_stream_with_three_views(
     add_note(request, "order", uid("order", 1), "Called <them>", PATIENT_ID)
     service = {"scheduled", "x.y.transit_customer", "x.y.with_customer",
                "x.y.problem_in_transit_lab", "Band One connected",
-               "Registered at the service"}  # fmt: skip
+               "Registered with the lab service"}  # fmt: skip
     assert set(activity_texts(client, "milestones")) == service | {"Note", "2 delivery scans"}
     assert set(activity_texts(client, "everything")) == service | {"Note", "x.y.out_for_delivery"}
     assert activity_texts(client, "people") == ["Note"]

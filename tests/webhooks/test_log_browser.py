@@ -139,7 +139,7 @@ def test_order_links_to_the_event_of_its_status(page: Browser, place: Place) -> 
     )
     page.open(f"{place.url}/orders/{order}/")
     page.click_text("How do we know?")
-    page.wait_for_text("The service told us by webhook")
+    page.wait_for_text("Sent by the lab service")
 
 
 def test_event_log_works_by_keyboard_and_on_phone(page: Browser, place: Place) -> None:

@@ -52,9 +52,9 @@ function nameTime() {
   for (const words of document.querySelectorAll("[data-chosen]")) {
     const slot = words.closest("form").querySelector(".slot:has(input:checked)");
     const day = slot?.closest(".slot-day")?.querySelector("h3").firstChild.textContent.trim();
-    const face = slot?.querySelector("strong");
-    const clock = face?.dataset.time ?? face?.textContent.replace(/^Chosen: /, "");
-    words.textContent = slot ? ` ${day ? `${day}, ` : ""}${clock}` : "";
+    // A time that is chosen on another day is a sentence with its day: "Chosen: Sat, Nov 28, 8:00 AM".
+    const clock = slot?.querySelector("strong time") ?? slot?.querySelector("strong");
+    words.textContent = slot ? ` ${day ? `${day}, ` : ""}${clock.textContent}` : "";
   }
 }
 nameTime();
