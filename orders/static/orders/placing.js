@@ -43,13 +43,13 @@ function addCode(button) {
   const live = document.getElementById("live");
   const typed = field.value.trim(), longer = `${typed} ${button.value}`.trim();
   if (longer.length > field.maxLength) {
-    if (live) live.textContent = "There is no room for more codes";
+    if (live) live.textContent = box.dataset.full;
     return;
   }
   const has = typed.toUpperCase().split(/[\s,;]+/).includes(button.value);
   if (!has) field.value = longer;
   for (const name of ["input", "change"]) field.dispatchEvent(new Event(name, { bubbles: true }));
-  if (live) live.textContent = `${button.value} added`;
+  if (live) live.textContent = box.dataset.added.replace("{code}", button.value);
   box.value = "";
   box.focus();
   htmx.trigger(box, "search");
