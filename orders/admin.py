@@ -9,6 +9,7 @@ from django.contrib.admin import register
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.admin import RecordAdmin, site
 from backoffice.admin.records import MAX_FETCHED, LookupKeys
@@ -20,7 +21,7 @@ from orders.sync.orders import LOOKUP_KIND_BY_METHOD
 
 @register(Order, site=site)
 class OrderAdmin(RecordAdmin):
-    words = "Newest first"
+    words = gettext_noop("Newest first")
     topic = "order"
     patient = "user_id"
     needs = ("orders.view", "patients.view", "records.view")
@@ -35,18 +36,18 @@ class OrderAdmin(RecordAdmin):
     )
     searched = ("pk", "sample_id")
     identifiers = ("sample_id",)
-    search_hint = "Full ID, or sample ID"
+    search_hint = gettext_noop("Full ID or sample ID")
 
     def reasons(self, row: Order) -> LookupKeys:
         return {"orders": [row.pk]}
 
     def lead(self, row: Order) -> tuple[str, str]:
-        return reverse("orders:detail", args=[row.pk]), "The order"
+        return reverse("orders:detail", args=[row.pk]), gettext("Open order")
 
 
 @register(Transaction, site=site)
 class TransactionAdmin(RecordAdmin):
-    words = "Orders that belong together"
+    words = gettext_noop("Orders that belong together")
     topic = "transaction"
     needs = ("orders.view", "records.view")
     list_display = ("id", "status", "as_of", "missing_since")
@@ -58,13 +59,13 @@ class TransactionAdmin(RecordAdmin):
 
 @register(Appointment, site=site)
 class AppointmentAdmin(RecordAdmin):
-    words = "Draws, earlier ones included"
+    words = gettext_noop("Draws, including earlier ones")
     topic = "appointment"
     patient = "user_id"
     needs = ("appointments.view", "patients.view", "records.view")
     list_display = ("id", "order_id", "type", "status", "start_at", "superseded_at")
     searched = ("pk", "order")
-    search_hint = "Full ID, or the order’s ID"
+    search_hint = gettext_noop("Full ID or the order’s ID")
 
     def reasons(self, row: Appointment) -> LookupKeys:
         kind = LOOKUP_KIND_BY_TYPE.get(row.type)
@@ -76,17 +77,17 @@ class AppointmentAdmin(RecordAdmin):
     def lead(self, row: Appointment) -> tuple[str, str]:
         if row.order_id is None:
             return "", ""
-        return reverse("orders:detail", args=[row.order_id]), "The order"
+        return reverse("orders:detail", args=[row.order_id]), gettext("Open order")
 
 
 @register(Result, site=site)
 class ResultAdmin(RecordAdmin):
-    words = "Results as they now stand"
+    words = gettext_noop("Current results")
     topic = "result"
     needs = ("results.view", "patients.view", "records.view")
     sort = Sort(("order",))
     list_display = ("order_id", "status", "interpretation", "returned", "missing", "as_of")
-    search_hint = "The order’s full ID"
+    search_hint = gettext_noop("The order’s full ID")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
         rows = super().get_queryset(request).select_related("order")
@@ -99,12 +100,12 @@ class ResultAdmin(RecordAdmin):
         return {"results": [row.pk]}
 
     def lead(self, row: Result) -> tuple[str, str]:
-        return reverse("reviewing:report", args=[row.pk]), "The result"
+        return reverse("reviewing:report", args=[row.pk]), gettext("Open result")
 
 
 @register(UnmatchedResult, site=site)
 class UnmatchedResultAdmin(RecordAdmin):
-    words = "Results that match no order"
+    words = gettext_noop("Results that match no order")
     topic = "unmatched result"
     needs = ("results.match", "patients.view", "records.view")
     list_display = ("id", "status", "lab_name", "created_at", "missing_since")
@@ -114,4 +115,4 @@ class UnmatchedResultAdmin(RecordAdmin):
         return {"unmatched": [row.pk]}
 
     def lead(self, row: UnmatchedResult) -> tuple[str, str]:
-        return reverse("unmatched:detail", args=[row.pk]), "Decide on it"
+        return reverse("unmatched:detail", args=[row.pk]), gettext("Open unmatched result")

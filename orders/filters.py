@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, UUIDField
 from django.db.models.functions import Cast
+from django.utils.translation import gettext, gettext_lazy
 from django_filters import ChoiceFilter
 
 from backoffice.core import prepared_queries, vocabulary
@@ -26,7 +27,7 @@ from backoffice.pages.lists.forms import FilterForm
 from backoffice.team.models import Assignment
 from orders.models.order_queryset import OrderQuerySet
 
-YES_NO: Final = (("true", "Yes"), ("false", "No"))
+YES_NO: Final = (("true", gettext_lazy("Yes")), ("false", gettext_lazy("No")))
 
 
 ME: Final = "me"
@@ -49,7 +50,7 @@ def _assignees_and_labs() -> dict[str, list[tuple[str, str]]]:
         cursor.execute(_CHOICES_SQL)
         people, labs = cursor.fetchone()
     return {
-        "assigned": [(ME, "Me"), (NOBODY, "Nobody"), *map(tuple, people)],
+        "assigned": [(ME, gettext("Me")), (NOBODY, gettext("Unassigned")), *map(tuple, people)],
         "lab": list(map(tuple, labs)),
     }
 
@@ -70,7 +71,7 @@ class AssignedFilter(PersonFilter):
     """People whom orders are assigned to."""
 
     def __init__(self) -> None:
-        super().__init__("pk", label="Assigned to", me=ME, nobody=NOBODY)
+        super().__init__("pk", label=gettext_lazy("Assigned to"), me=ME, nobody=NOBODY)
 
     def filter(self, qs: QuerySet[Any], value: list[str]) -> QuerySet[Any]:
         return qs.filter(_assigned_to(value, self.parent.user)) if value else qs
@@ -107,29 +108,42 @@ class OrderFilterForm(FilterForm):
 class OrderFilterSet(ListFilterSet):
     """The filters that the list of orders and the JSON API share."""
 
-    order_type = VocabularyFilter("order.method", "method", label="Method")
+    order_type = VocabularyFilter("order.method", "method", label=gettext_lazy("Method"))
     interpretation = ChoiceFilter(
-        label="Interpretation",
-        empty_label="Any",
+        label=gettext_lazy("Interpretation"),
+        empty_label=gettext_lazy("Any"),
         choices=vocabulary.choices("order.interpretation"),
     )
     is_critical = ChoiceFilter(
-        label="Critical", empty_label="Either", choices=YES_NO, method="filter_critical"
+        label=gettext_lazy("Critical"),
+        empty_label=gettext_lazy("Any"),
+        choices=YES_NO,
+        method="filter_critical",
     )
     order_activation_types = VocabularyFilter(
-        "order.activation_type", "activate_by", label="Activation", method="filter_activation"
+        "order.activation_type",
+        "activate_by",
+        label=gettext_lazy("Release"),
+        method="filter_activation",
     )
-    start_date = TimestampFilter("created_at", "gte", label="Ordered from")
+    start_date = TimestampFilter("created_at", "gte", label=gettext_lazy("Ordered from"))
     end_date = TimestampFilter(
-        "created_at", "lte", label="Ordered until", end_of_day=True, help_text="The whole day."
+        "created_at",
+        "lte",
+        label=gettext_lazy("Ordered until"),
+        end_of_day=True,
+        help_text=gettext_lazy("Includes the whole day."),
     )
-    updated_start_date = TimestampFilter("updated_at", "gte", label="Changed from")
+    updated_start_date = TimestampFilter("updated_at", "gte", label=gettext_lazy("Changed from"))
     updated_end_date = TimestampFilter(
-        "updated_at", "lte", label="Changed before", help_text="The start of that day."
+        "updated_at",
+        "lte",
+        label=gettext_lazy("Changed before"),
+        help_text=gettext_lazy("Up to the start of that day."),
     )
-    lab = DeferredChoiceFilter("lab_slug", label="Lab")
-    user_id = UUIDFilter(label="Patient ID")
-    order_transaction_id = UUIDFilter(label="Transaction ID")
+    lab = DeferredChoiceFilter("lab_slug", label=gettext_lazy("Lab"))
+    user_id = UUIDFilter(label=gettext_lazy("Patient ID"))
+    order_transaction_id = UUIDFilter(label=gettext_lazy("Transaction ID"))
 
     class Meta:
         form = OrderFilterForm

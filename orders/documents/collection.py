@@ -11,6 +11,7 @@ from uuid import UUID
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from backoffice.core.time_formats import spoken, zone_name
 from backoffice.pages.widgets import TO_THE_MINUTE, DateTimeLocalInput
@@ -19,11 +20,15 @@ from orders.appointment_zones import Basis
 from orders.local_time import local_clock_of, staff_clock
 from orders.models import Appointment, Order, OrderEvent
 
-FUTURE: Final = "This time is in the future. Enter the time at which the sample was collected."
-TOO_EARLY: Final = "This is before the order was created ({}). Check the date."
-EMPTY: Final = "Enter the time of collection, or choose “Collected now”."
-NOT_A_TIME: Final = "Enter a date and a time of collection, such as 11/25/2026, 9:30 AM."
-CLOCK_CHANGE: Final = "The clocks change at this time. Enter a time an hour earlier or later."
+FUTURE: Final = gettext_noop(
+    "This time is in the future. Enter the time when the sample was collected."
+)
+TOO_EARLY: Final = gettext_noop("This is before the order was created (%(time)s). Check the date.")
+EMPTY: Final = gettext_noop("Enter the collection time, or choose “Collected now”.")
+NOT_A_TIME: Final = gettext_noop("Enter a collection date and time, such as 11/25/2026, 9:30 AM.")
+CLOCK_CHANGE: Final = gettext_noop(
+    "The clocks change at this time. Enter a time an hour earlier or later."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +73,17 @@ def collection_times(
     appointment.
     """
     times = {
-        key: CollectionTime(visit.start_at, "Time of the visit.")
+        key: CollectionTime(visit.start_at, gettext("Time of the visit."))
         for key, visit in visits.items()
         if visit.start_at is not None
     }
     times |= {
-        key: CollectionTime(at, "Time of the completed draw.") for key, at in draw_times.items()
+        key: CollectionTime(at, gettext("Time of the completed draw."))
+        for key, at in draw_times.items()
     }
     for key, text in reported.items():
         if (at := read_written_time(text).instant) is not None:
-            times[key] = CollectionTime(at, "Time in the lab’s report.")
+            times[key] = CollectionTime(at, gettext("Time in the lab’s report."))
     return times
 
 
@@ -97,8 +103,10 @@ def collection_clock(order: Order, visit: Appointment | None) -> CollectionClock
         loaded = Order.objects.select_related("user").filter(pk=order.pk).first()
     clock = local_clock_of(loaded) if loaded else staff_clock()
     if not clock.known:
-        return CollectionClock(staff_clock().zone, "your time zone")
-    return CollectionClock(clock.zone, "" if clock.sure else "time zone assumed from the state")
+        return CollectionClock(staff_clock().zone, gettext("your time zone"))
+    return CollectionClock(
+        clock.zone, "" if clock.sure else gettext("time zone assumed from the state")
+    )
 
 
 def collection_time_error(
@@ -114,9 +122,9 @@ def time_range_error(at: datetime, created: datetime, zone: tzinfo) -> str:
     """Return why the time is not between the creation of the order and now, or an empty text."""
     now = timezone.now()
     if at > now:
-        return FUTURE
+        return gettext(FUTURE)
     if at < to_minute(created):
-        return TOO_EARLY.format(spoken(created.astimezone(zone), now.astimezone(zone)))
+        return gettext(TOO_EARLY) % {"time": spoken(created.astimezone(zone), now.astimezone(zone))}
     return ""
 
 
@@ -132,11 +140,11 @@ class CollectedField(forms.DateTimeField):
 
     def __init__(self, *, required: bool) -> None:
         super().__init__(
-            label="Collected",
+            label=gettext_lazy("Collected"),
             required=required,
             input_formats=[TO_THE_MINUTE, f"{TO_THE_MINUTE}:%S"],
             widget=DateTimeLocalInput(),
-            error_messages={"required": EMPTY, "invalid": NOT_A_TIME},
+            error_messages={"required": gettext_lazy(EMPTY), "invalid": gettext_lazy(NOT_A_TIME)},
         )
 
     def prepare_value(self, value: Any) -> Any:
@@ -149,7 +157,7 @@ class CollectedField(forms.DateTimeField):
                 return super().to_python(value)
             except ValidationError as error:
                 if getattr(error, "code", "") == "ambiguous_timezone":
-                    raise ValidationError(CLOCK_CHANGE, "clock_change") from error
+                    raise ValidationError(gettext(CLOCK_CHANGE), "clock_change") from error
                 raise
             except (OverflowError, ValueError) as error:
-                raise ValidationError(NOT_A_TIME, "invalid") from error
+                raise ValidationError(gettext(NOT_A_TIME), "invalid") from error

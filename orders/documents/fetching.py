@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core.service_client import service
 from backoffice.service import errors
 from orders.documents import pdf_files
@@ -16,16 +18,18 @@ from orders.documents.kinds import DocumentFacts, DocumentKind, LabelOptions
 
 SECONDS: Final = 15.0
 """Time limit for one document, its last byte included."""
-NO_PDF: Final = (
+NO_PDF: Final = gettext_noop(
     "The service did not send a readable PDF. Nothing was saved or printed. Try again in a few "
     "minutes."
 )
-TOO_LARGE: Final = "The document is larger than 30 MB. Nothing was saved or printed."
-NO_TIME: Final = "No collection time is known. Print its labels from the order."
-BEFORE_ORDER: Final = (
-    "The collection time is before this order was created. Print its labels from the order."
+TOO_LARGE: Final = gettext_noop("The document is larger than 30 MB. Nothing was saved or printed.")
+NO_TIME: Final = gettext_noop(
+    "No collection time is known. Print the labels from the order’s page."
 )
-LATER: Final = "The service does not answer now. Try again in a minute."
+BEFORE_ORDER: Final = gettext_noop(
+    "The collection time is before this order was created. Print the labels from the order’s page."
+)
+LATER: Final = gettext_noop("The service is not responding. Try again in a minute.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,9 @@ class CheckedPdf:
 class NoDocument(Exception):
     """There is no document to show.
 
-    `words` is the text for staff, and `status` the HTTP status of the page with this text. With
-    `is_passing`, the same request may succeed in a minute, or after `retry_after` seconds.
+    `words` is the text for staff (a constant is in English, to be translated where it is shown),
+    and `status` the HTTP status of the page with this text. With `is_passing`, the same request may
+    succeed in a minute, or after `retry_after` seconds.
     """
 
     def __init__(
@@ -100,6 +105,9 @@ def check_pdfs(contents: Sequence[bytes]) -> list[CheckedPdf | None]:
 
 def _refusal(error: errors.Refused) -> str:
     if isinstance(error, errors.Denied) and error.status == 401:
-        return "The service did not accept our key. Notify an administrator."
-    answer = f" Its answer: “{error.message}”" if error.message else ""
-    return f"The service refused to give this document.{answer}"
+        return gettext("The service did not accept our key. Notify an administrator.")
+    if not error.message:
+        return gettext("The service refused to send this document.")
+    return gettext("The service refused to send this document: “%(message)s”") % {
+        "message": error.message
+    }

@@ -10,6 +10,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from backoffice.outbox.forms import CommandForm
 from backoffice.pages.widgets import TO_THE_MINUTE
@@ -30,8 +32,8 @@ from orders.documents.kinds import (
 )
 
 
-def _number(label: str) -> forms.IntegerField:
-    words = f"Choose 1 to {MAX_LABELS} labels."
+def _number(label: Any) -> forms.IntegerField:
+    words = format_lazy(gettext_lazy("Choose 1 to {limit} labels."), limit=MAX_LABELS)
     return forms.IntegerField(
         label=label,
         min_value=1,
@@ -48,7 +50,7 @@ class LabelsForm(forms.Form):
     means the known time.
     """
 
-    number = _number("Labels")
+    number = _number(gettext_lazy("Labels"))
     collected_at = CollectedField(required=True)
 
     def __init__(self, facts: DocumentFacts, data: QueryDict | None = None) -> None:
@@ -74,7 +76,7 @@ class LabelsForm(forms.Form):
         """Return the zone of the typed time, and the source of the initial time."""
         collected = self.facts.collected
         note = f", {self.clock.note}" if self.clock.note else ""
-        source = collected.source if collected else "No collection time is known."
+        source = collected.source if collected else gettext("No collection time is known.")
         return f"{source} {self.clock.name}{note}."
 
     @property
@@ -101,14 +103,15 @@ class PrintForm(CommandForm):
     """Which documents of the selected orders are printed, and how."""
 
     kinds = forms.MultipleChoiceField(
-        label="Documents",
+        label=gettext_lazy("Documents"),
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose at least one document."},
+        error_messages={"required": gettext_lazy("Choose at least one document.")},
     )
-    labels = _number("Labels per order")
+    labels = _number(gettext_lazy("Labels per order"))
     collected_at = CollectedField(required=False)
     new_sheet = forms.BooleanField(
-        label="Start each document on a new sheet (for two-sided printing)", required=False
+        label=gettext_lazy("Start each document on a new sheet (for two-sided printing)"),
+        required=False,
     )
 
     def __init__(
@@ -126,11 +129,11 @@ class PrintForm(CommandForm):
             if not fact.collected and not KINDS["labels"].unavailable_reason(fact)
         ]
         collected = self.fields["collected_at"]
-        collected.label = "Collection time for orders without a known one"
+        collected.label = gettext("Collection time for orders without one")
         collected.help_text = _collection_times_hint(len(facts), len(self.created), self.clock.name)
         field = self.fields["kinds"]
         assert isinstance(field, forms.MultipleChoiceField)
-        field.choices = [(kind.slug, kind.label) for kind in kinds]
+        field.choices = [(kind.slug, gettext(kind.label)) for kind in kinds]
 
     def clean_collected_at(self) -> datetime | None:
         at: datetime | None = self.cleaned_data["collected_at"]
@@ -144,9 +147,16 @@ class PrintForm(CommandForm):
 
 def _collection_times_hint(count: int, without: int, zone: str) -> str:
     if not without:
-        return "The collection time of each order is known. This one is not used."
-    of_these = f"{without} of {count} orders" if count > 1 else "this order"
-    return (
-        f"For labels only. No collection time is known of {of_these}: labels are left out unless "
-        f"you enter one. {zone}."
-    )
+        return gettext("Every order has a collection time. This one is not used.")
+    if count == 1:
+        return gettext(
+            "For labels only. This order has no collection time, so its labels are skipped unless "
+            "you enter one. Time zone: %(zone)s."
+        ) % {"zone": zone}
+    return ngettext(
+        "For labels only. %(without)s of %(count)s orders has no collection time, so its labels "
+        "are skipped unless you enter one. Time zone: %(zone)s.",
+        "For labels only. %(without)s of %(count)s orders have no collection time, so their labels "
+        "are skipped unless you enter one. Time zone: %(zone)s.",
+        without,
+    ) % {"without": without, "count": count, "zone": zone}

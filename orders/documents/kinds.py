@@ -18,6 +18,7 @@ from uuid import UUID
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
@@ -37,7 +38,7 @@ DEFAULT_LABELS: Final = 3
 MAX_LABELS: Final = 30
 WITH_RESULT: Final = frozenset({"partial_results", "completed", "corrected"})
 """Statuses of orders that have a result at the service, even if the mirror does not have it yet."""
-NO_INSTRUCTIONS: Final = "The lab gives no collection instructions for this test."
+NO_INSTRUCTIONS: Final = gettext_noop("The lab has no collection instructions for this test.")
 BEFORE_REGISTRATION: Final = frozenset({"ordered", "awaiting_registration"})
 
 
@@ -74,7 +75,8 @@ class DocumentKind:
     """One kind of document.
 
     `slug` is its part of a URL and of file names, `subject` its name in the audit log, and
-    `missing` the message if the service has no such document.
+    `missing` the message if the service has no such document. Labels and messages are in English,
+    to be translated where they are shown.
     """
 
     slug: str
@@ -97,12 +99,13 @@ class DocumentKind:
     def unavailable_reason(self, facts: DocumentFacts) -> str:
         """Return why this order has no such document; empty if it can be fetched."""
         if facts.order.missing_since:
-            return "The service no longer has this order."
+            return gettext("The service no longer has this order.")
         return self.reason(facts)
 
 
 def _canceled(facts: DocumentFacts) -> str:
-    return "This order is canceled." if facts.order.low_level_status in CANCELED_STATUSES else ""
+    is_canceled = facts.order.low_level_status in CANCELED_STATUSES
+    return gettext("This order is canceled.") if is_canceled else ""
 
 
 def _requisition(facts: DocumentFacts) -> str:
@@ -111,34 +114,42 @@ def _requisition(facts: DocumentFacts) -> str:
     if reason := _canceled(facts):
         return reason
     if low == "requisition_bypassed":
-        return "This order was imported, so the service has no requisition for it."
+        return gettext("This order was imported, so the service has no requisition for it.")
     is_kit = order.method == "testkit" and order.patient_dob is None
     if low == "awaiting_registration" or (is_kit and low not in BEFORE_REGISTRATION):
-        return "The kit is not registered yet. The requisition is created after registration."
+        return gettext(
+            "The kit is not registered yet. The requisition is created after registration."
+        )
     if low == "ordered":
         if order.activate_by and order.activate_by > timezone.localdate():
-            return f"Not ready yet. The order is sent out on {calendar_day(order.activate_by)}."
-        return "Not ready yet. The service creates it shortly after the order."
+            return gettext("Not ready yet. The order will be released on %(day)s.") % {
+                "day": calendar_day(order.activate_by)
+            }
+        return gettext(
+            "Not ready yet. The service creates the requisition shortly after the order."
+        )
     return ""
 
 
 def _abn(facts: DocumentFacts) -> str:
-    return "No ABN is needed for this order." if facts.order.has_abn is False else _canceled(facts)
+    if facts.order.has_abn is False:
+        return gettext("No ABN is needed for this order.")
+    return _canceled(facts)
 
 
 def _instructions(facts: DocumentFacts) -> str:
-    return NO_INSTRUCTIONS if facts.has_instructions is False else _canceled(facts)
+    return gettext(NO_INSTRUCTIONS) if facts.has_instructions is False else _canceled(facts)
 
 
 def _result(facts: DocumentFacts) -> str:
     has_result = facts.has_result or facts.order.low_level_status in WITH_RESULT
-    return "" if has_result else "No result yet."
+    return "" if has_result else gettext("No result yet.")
 
 
 def _transaction_result(facts: DocumentFacts) -> str:
     if facts.order.order_transaction_id is None:
-        return "This order is in no transaction."
-    return "" if facts.transaction_has_result or not _result(facts) else "No result yet."
+        return gettext("This order is not part of a transaction.")
+    return "" if facts.transaction_has_result else _result(facts)
 
 
 def _transaction_of(order: Order) -> UUID:
@@ -164,12 +175,12 @@ KINDS: Final = {
     for kind in (
         DocumentKind(
             slug="requisition",
-            label="Requisition",
+            label=gettext_noop("Requisition"),
             subject="requisition",
-            about="Goes with the sample or the patient to the lab.",
-            missing=(
+            about=gettext_noop("Goes with the sample or the patient to the lab."),
+            missing=gettext_noop(
                 "The service has no requisition for this order. It is created shortly after the"
-                " order; imported orders never have one."
+                " order. Imported orders never have one."
             ),
             needs=_WITH_SAMPLE,
             fetch=lambda service, facts, _: service.orders.requisition_pdf(facts.order.pk),
@@ -177,10 +188,10 @@ KINDS: Final = {
         ),
         DocumentKind(
             slug="labels",
-            label="Specimen labels",
+            label=gettext_noop("Specimen labels"),
             subject="specimen labels",
-            about="One for each tube, with the time of collection.",
-            missing="The service has no labels for this order.",
+            about=gettext_noop("One for each tube, with the collection time."),
+            missing=gettext_noop("The service has no labels for this order."),
             needs=_WITH_SAMPLE,
             fetch=lambda service, facts, options: service.orders.labels_pdf(
                 facts.order.pk,
@@ -191,19 +202,19 @@ KINDS: Final = {
         ),
         DocumentKind(
             slug="abn",
-            label="ABN",
+            label=gettext_noop("ABN"),
             subject="ABN",
-            about="Advance beneficiary notice, for the patient to sign.",
-            missing="The service has no ABN for this order.",
+            about=gettext_noop("Advance beneficiary notice, for the patient to sign."),
+            missing=gettext_noop("The service has no ABN for this order."),
             needs=_WITH_SAMPLE,
             fetch=lambda service, facts, _: service.orders.abn_pdf(facts.order.pk),
             reason=_abn,
         ),
         DocumentKind(
             slug="instructions",
-            label="Collection instructions",
+            label=gettext_noop("Collection instructions"),
             subject="collection instructions",
-            about="How the sample is collected and stored.",
+            about=gettext_noop("How to collect and store the sample."),
             missing=NO_INSTRUCTIONS,
             needs=_WITH_SAMPLE,
             fetch=lambda service, facts, _: service.orders.collection_instruction_pdf(
@@ -213,23 +224,24 @@ KINDS: Final = {
         ),
         DocumentKind(
             slug="result",
-            label="Result document",
+            label=gettext_noop("Result document"),
             subject="result document",
-            about="The lab’s own report of this order.",
-            missing="There is no document of this result. Some labs issue none while a result is"
-            " partial.",
+            about=gettext_noop("The lab’s own report for this order."),
+            missing=gettext_noop(
+                "This result has no document. Some labs do not issue one for partial results."
+            ),
             needs=_WITH_RESULTS,
             fetch=lambda service, facts, _: service.orders.result_pdf(facts.order.pk),
             reason=_result,
         ),
         DocumentKind(
             slug="transaction-result",
-            label="Combined result document",
+            label=gettext_noop("Combined result document"),
             subject="combined result document",
-            about="One report of all orders of the transaction.",
-            missing=(
-                "There is no combined document of this transaction. Some labs issue none while a "
-                "result is partial."
+            about=gettext_noop("One report for all orders of the transaction."),
+            missing=gettext_noop(
+                "This transaction has no combined document. Some labs do not issue one for partial "
+                "results."
             ),
             needs=_WITH_RESULTS,
             fetch=lambda service, facts, _: service.orders.transaction_result_pdf(

@@ -24,6 +24,7 @@ from django.db.models import F, Min, Q
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may, staff_user
 from backoffice.audit.recording import record_action
@@ -75,11 +76,15 @@ FILE_LIFETIME: Final = timedelta(hours=24)
 JOB_LIFETIME: Final = timedelta(days=30)
 """How long the job is stored, with the documents that were left out and the reasons."""
 
-ORDER_GONE: Final = "The order is no longer here."
-FILE_FULL: Final = "The file would be larger than 50 MB. Print this order separately."
-NOT_ALLOWED: Final = "Your role no longer allows this."
-FETCH_LOST: Final = "It could not be fetched in time. Open the documents of this order one by one."
-NOT_MERGED: Final = "The documents could not be merged. Try again, or print fewer orders at once."
+ORDER_GONE: Final = gettext_noop("This order is no longer available.")
+FILE_FULL: Final = gettext_noop("The file would be larger than 50 MB. Print this order separately.")
+NOT_ALLOWED: Final = gettext_noop("Your role no longer allows this.")
+FETCH_LOST: Final = gettext_noop(
+    "The document could not be downloaded in time. Open the documents of this order one by one."
+)
+NOT_MERGED: Final = gettext_noop(
+    "The documents could not be merged. Try again, or print fewer orders at once."
+)
 PERMANENT_REASONS: Final = (FILE_FULL, TOO_LARGE, ORDER_GONE)
 """Reasons that would be the same if the document were fetched again."""
 
@@ -385,7 +390,11 @@ def _merge(job: PrintJob, token: UUID) -> None:
     if min(part.attempts for part in parts) > ATTEMPTS:
         _close(job, token, State.FAILED, words=NOT_MERGED)
         return
-    titles = [f"{KINDS[part.kind].label}, order {str(part.order_id)[:8]}" for part in parts]
+    titles = [
+        gettext("%(document)s, order %(id)s")
+        % {"document": gettext(KINDS[part.kind].label), "id": str(part.order_id)[:8]}
+        for part in parts
+    ]
     try:
         pages, content = pdf_files.merge(
             [bytes(part.content or b"") for part in parts], titles, job.new_sheet

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib.postgres.indexes import BrinIndex, OpClass
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
 
 from backoffice.core import vocabulary
 from backoffice.core.generated_fields import GeneratedForeignKey
@@ -264,7 +265,8 @@ class Order(MirrorModel):
     @property
     def patient_label(self) -> str:
         """The patient's name, or "No patient" and the test, as for an unregistered kit."""
-        return self.patient_full_name or ", ".join(filter(None, ("No patient", self.lab_test_name)))
+        unnamed = filter(None, (gettext("No patient"), self.lab_test_name))
+        return self.patient_full_name or ", ".join(unnamed)
 
     def quiet_since(self, now: datetime) -> datetime | None:
         """Return when the order became overdue, or None.

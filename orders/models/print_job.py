@@ -9,6 +9,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy
 
 from backoffice.accounts.models import User
 from backoffice.core.encryption.encrypted_fields import EncryptedBinaryField
@@ -42,11 +43,11 @@ class PrintJob(models.Model):
     """
 
     class State(models.TextChoices):
-        OPEN = "open", "In progress"
-        DONE = "done", "Ready"
-        FAILED = "failed", "Failed"
-        CANCELED = "canceled", "Canceled"
-        EXPIRED = "expired", "Deleted"
+        OPEN = "open", gettext_lazy("In progress")
+        DONE = "done", gettext_lazy("Ready")
+        FAILED = "failed", gettext_lazy("Failed")
+        CANCELED = "canceled", gettext_lazy("Canceled")
+        EXPIRED = "expired", gettext_lazy("Deleted")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     form_id = models.UUIDField(help_text="One per form shown: a second send is none")
@@ -108,9 +109,9 @@ class PrintPart(models.Model):
     """One document of one order. `words` says why there is none."""
 
     class State(models.TextChoices):
-        WAITING = "waiting", "Waiting"
-        DONE = "done", "Done"
-        FAILED = "failed", "Left out"
+        WAITING = "waiting", gettext_lazy("Waiting")
+        DONE = "done", gettext_lazy("Done")
+        FAILED = "failed", gettext_lazy("Left out")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     job = models.ForeignKey(

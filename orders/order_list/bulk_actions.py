@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.outbox.command import Command, PreconditionFailed
 from backoffice.outbox.enqueueing import Conflict, enqueue
@@ -52,15 +53,17 @@ class _ServiceBulkAction(BulkAction):
 
 class ResendOrderEvents(_ServiceBulkAction):
     name = "resend"
-    label = "Resend updates…"
+    label = gettext_noop("Resend updates…")
 
     def title(self, values: Mapping[str, Any]) -> str:
-        return "Deliver the latest events again"
+        return gettext("Resend the latest updates")
 
     def review(self, rows: QuerySet[Order], user: Any) -> dict[str, Any]:
         return {
-            "words": "The service delivers the latest event of each order once more. Orders that"
-            " have not changed for 60 days are left as they are."
+            "words": gettext(
+                "The service resends the latest update of each order. Orders that have not changed "
+                "for 60 days are skipped."
+            )
         }
 
     def command(self, row: BulkRow, values: Mapping[str, Any]) -> Command:
@@ -69,12 +72,12 @@ class ResendOrderEvents(_ServiceBulkAction):
 
 class CancelOrders(_ServiceBulkAction):
     name = "cancel"
-    label = "Cancel…"
+    label = gettext_noop("Cancel…")
     form = CancellationReasonForm
     max_rows = 100
 
     def title(self, values: Mapping[str, Any]) -> str:
-        return "Cancel orders"
+        return gettext("Cancel orders")
 
     def parameters(self, form: CommandForm) -> dict[str, Any]:
         assert isinstance(form, CancellationReasonForm)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell
 from patients.search_keys import plain_key
@@ -17,13 +19,14 @@ def _first_name(row: Any) -> str:
 
 
 def _status(row: Any) -> str:
-    return vocabulary.order_term(row.low_level_status, row.method, ()).label
+    return gettext(vocabulary.order_term(row.low_level_status, row.method, ()).label)
 
 
 def _turn(row: Any) -> str:
     if row.done_text:
-        return str(row.done_text)
-    return vocabulary.order_term(row.low_level_status, row.method, (), row.bucket).actor_label
+        return gettext(row.done_text)
+    term = vocabulary.order_term(row.low_level_status, row.method, (), row.bucket)
+    return gettext(term.actor_label)
 
 
 def _assignee_name(row: Any) -> str:
@@ -32,81 +35,99 @@ def _assignee_name(row: Any) -> str:
 
 
 def _term_label(name: str, field: str) -> Any:
-    return lambda row: vocabulary.term(name, getattr(row, field)).label
+    return lambda row: gettext(vocabulary.term(name, getattr(row, field)).label)
 
 
 COLUMNS: Final = (
     Column(
         "patient",
-        "Patient",
+        gettext_noop("Patient"),
         (
-            ExportCell("Order", lambda row: row.pk),
-            ExportCell("First name", _first_name),
-            ExportCell("Last name", lambda row: row.patient_last_name if row.by_name else ""),
+            ExportCell(gettext_noop("Order"), lambda row: row.pk),
+            ExportCell(gettext_noop("First name"), _first_name),
+            ExportCell(
+                gettext_noop("Last name"), lambda row: row.patient_last_name if row.by_name else ""
+            ),
         ),
         sort="patient_name",
     ),
     Column(
         "born",
-        "Born",
-        (ExportCell("Born", lambda row: row.patient_dob),),
+        gettext_noop("Born"),
+        (ExportCell(gettext_noop("Born"), lambda row: row.patient_dob),),
         needs="patients.view",
         cell_css="nowrap",
     ),
     Column(
         "status",
-        "Status",
+        gettext_noop("Status"),
         (
-            ExportCell("Status", _status),
-            ExportCell("Status detail", _term_label("order.status_detail", "status_detail")),
+            ExportCell(gettext_noop("Status"), _status),
+            ExportCell(
+                gettext_noop("Status detail"), _term_label("order.status_detail", "status_detail")
+            ),
         ),
         sort="last_status",
     ),
-    Column("turn", "Turn", (ExportCell("Turn", _turn),), macro="next_actor"),
+    Column(
+        "turn",
+        gettext_noop("Waiting on"),
+        (ExportCell(gettext_noop("Waiting on"), _turn),),
+        macro="next_actor",
+    ),
     Column(
         "test",
-        "Test",
+        gettext_noop("Test"),
         (
-            ExportCell("Test", lambda row: row.lab_test_name),
-            ExportCell("Method", _term_label("order.method", "method")),
-            ExportCell("Priority", lambda row: row.priority),
+            ExportCell(gettext_noop("Test"), lambda row: row.lab_test_name),
+            ExportCell(gettext_noop("Method"), _term_label("order.method", "method")),
+            ExportCell(gettext_noop("Priority"), lambda row: row.priority),
         ),
         cell_css="wide",
     ),
     Column(
         "ordered",
-        "Ordered",
-        (ExportCell("Ordered", lambda row: row.created_at, is_timestamp=True),),
+        gettext_noop("Ordered"),
+        (ExportCell(gettext_noop("Ordered"), lambda row: row.created_at, is_timestamp=True),),
         sort="created_at",
         cell_css="nowrap",
     ),
     Column(
         "changed",
-        "Changed",
-        (ExportCell("Changed", lambda row: row.updated_at, is_timestamp=True),),
+        gettext_noop("Changed"),
+        (ExportCell(gettext_noop("Changed"), lambda row: row.updated_at, is_timestamp=True),),
         sort="updated_at",
         cell_css="nowrap",
     ),
     Column(
         "held",
-        "Assigned to",
-        (ExportCell("Assigned to", _assignee_name),),
+        gettext_noop("Assigned to"),
+        (ExportCell(gettext_noop("Assigned to"), _assignee_name),),
         macro="assignee",
         cell_css="nowrap",
     ),
-    Column("order", "Order", (), css="roomy", macro="order_id", cell_css="roomy"),
+    Column("order", gettext_noop("Order"), (), css="roomy", macro="order_id", cell_css="roomy"),
     Column(
         "result",
-        "Result",
-        (ExportCell("Result", _term_label("order.interpretation", "interpretation")),),
+        gettext_noop("Result"),
+        (
+            ExportCell(
+                gettext_noop("Result"), _term_label("order.interpretation", "interpretation")
+            ),
+        ),
         needs="results.view",
         shown=False,
     ),
-    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), shown=False),
+    Column(
+        "lab",
+        gettext_noop("Lab"),
+        (ExportCell(gettext_noop("Lab"), lambda row: row.lab_name),),
+        shown=False,
+    ),
     Column(
         "quiet",
-        "Over usual",
-        (ExportCell("Over its usual time since", lambda row: row.over_since, is_timestamp=True),),
+        gettext_noop("Overdue since"),
+        (ExportCell(gettext_noop("Overdue since"), lambda row: row.over_since, is_timestamp=True),),
         sort="quiet_at",
         shown=False,
         macro="overdue",
@@ -114,22 +135,22 @@ COLUMNS: Final = (
     ),
     Column(
         "sample",
-        "Sample",
-        (ExportCell("Sample", lambda row: row.sample_id),),
+        gettext_noop("Sample"),
+        (ExportCell(gettext_noop("Sample"), lambda row: row.sample_id),),
         shown=False,
     ),
     Column(
         "goes_out",
-        "Goes out on",
-        (ExportCell("Goes out on", lambda row: row.activate_by),),
+        gettext_noop("Release date"),
+        (ExportCell(gettext_noop("Release date"), lambda row: row.activate_by),),
         shown=False,
         macro="ships_on",
         cell_css="nowrap",
     ),
     Column(
         "transaction",
-        "Transaction",
-        (ExportCell("Transaction", lambda row: row.order_transaction_id),),
+        gettext_noop("Transaction"),
+        (ExportCell(gettext_noop("Transaction"), lambda row: row.order_transaction_id),),
         shown=False,
     ),
 )

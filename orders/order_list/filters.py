@@ -11,6 +11,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from django_filters import CharFilter, ChoiceFilter, Filter
 
 from backoffice.core import vocabulary
@@ -39,7 +40,7 @@ SORTS: Final[dict[str, tuple[str, ...]]] = {
 FALLING: Final = frozenset({"created_at", "updated_at"})
 """Sort keys whose first click shows the newest first."""
 
-WORD_BEGINNINGS: Final = "Beginnings of words, in any order."
+WORD_BEGINNINGS: Final = gettext_lazy("The beginning of each name, in any order.")
 """Help text. The service matches any part of a name; here an index finds beginnings of words."""
 
 
@@ -61,7 +62,7 @@ class UuidsField(forms.Field):
         try:
             return [UUID(item) for item in parts]
         except ValueError as error:
-            raise ValidationError("Type whole order ids.") from error
+            raise ValidationError(gettext("Enter complete order IDs.")) from error
 
 
 class OrderIdsFilter(Filter):
@@ -82,22 +83,22 @@ class OrderListForm(OrderFilterForm):
     )
     TAB_FIELD = "bucket"
     FILTERS: ClassVar = (
-        FilterGroup("Status", ("status",), always_shown=True),
-        FilterGroup("Method", ("order_type",), always_shown=True),
+        FilterGroup(gettext_noop("Status"), ("status",), always_shown=True),
+        FilterGroup(gettext_noop("Method"), ("order_type",), always_shown=True),
         FilterGroup(
-            "Date",
+            gettext_noop("Date"),
             ("ordered", "start_date", "end_date", "changed", "updated_start_date",
              "updated_end_date"),
             always_shown=True,
             shows_zone=True,
         ),
-        FilterGroup("Assigned to", ("assigned",), always_shown=True),
-        FilterGroup("Usual time", ("quiet",)),
-        FilterGroup("Result", ("interpretation", "is_critical")),
-        FilterGroup("Lab", ("lab",)),
-        FilterGroup("Dispatch", ("order_activation_types",)),
-        FilterGroup("Name", ("patient_name", "shipping_recipient_name")),
-        FilterGroup("Ids", ("user_id", "order_ids", "order_transaction_id")),
+        FilterGroup(gettext_noop("Assigned to"), ("assigned",), always_shown=True),
+        FilterGroup(gettext_noop("Overdue"), ("quiet",)),
+        FilterGroup(gettext_noop("Result"), ("interpretation", "is_critical")),
+        FilterGroup(gettext_noop("Lab"), ("lab",)),
+        FilterGroup(gettext_noop("Release"), ("order_activation_types",)),
+        FilterGroup(gettext_noop("Name"), ("patient_name", "shipping_recipient_name")),
+        FilterGroup(gettext_noop("IDs"), ("user_id", "order_ids", "order_transaction_id")),
     )  # fmt: skip
 
     def __init__(self, data: Any = None, *, user: Any) -> None:
@@ -139,19 +140,26 @@ class OrderListFilterSet(OrderFilterSet):
     """The filters of the list of orders."""
 
     bucket = TabFilter(vocabulary.BUCKETS, "bucket")
-    search_input = TypedNameFilter(max_length=100, label="Search")
-    status = VocabularyFilter("order.low_level_status", "low_level_status", label="Status")
-    ordered = DaysFilter("created_at", short="ordered", label="Ordered")
-    changed = DaysFilter("updated_at", short="changed", label="Changed")
+    search_input = TypedNameFilter(max_length=100, label=gettext_lazy("Search"))
+    status = VocabularyFilter(
+        "order.low_level_status", "low_level_status", label=gettext_lazy("Status")
+    )
+    ordered = DaysFilter("created_at", short="ordered", label=gettext_lazy("Ordered"))
+    changed = DaysFilter("updated_at", short="changed", label=gettext_lazy("Changed"))
     assigned = AssignedFilter()
     quiet = ChoiceFilter(
-        label="Over its usual time", empty_label="Either", choices=YES_NO, method="filter_quiet"
+        label=gettext_lazy("Overdue"),
+        empty_label=gettext_lazy("Any"),
+        choices=YES_NO,
+        method="filter_quiet",
     )
-    patient_name = TypedNameFilter(max_length=100, label="Patient name", help_text=WORD_BEGINNINGS)
+    patient_name = TypedNameFilter(
+        max_length=100, label=gettext_lazy("Patient name"), help_text=WORD_BEGINNINGS
+    )
     shipping_recipient_name = TypedNameFilter(
-        max_length=100, label="Name on the parcel", help_text=WORD_BEGINNINGS
+        max_length=100, label=gettext_lazy("Name on the package"), help_text=WORD_BEGINNINGS
     )
-    order_ids = OrderIdsFilter("pk", "in", label="Order ids")
+    order_ids = OrderIdsFilter("pk", "in", label=gettext_lazy("Order IDs"))
 
     class Meta:
         form = OrderListForm

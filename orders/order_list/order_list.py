@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.accounts.access import may
 from backoffice.core import prepared_queries, vocabulary
@@ -54,23 +55,25 @@ class OrderRowContext:
 
 class OrderList(ListPage):
     name = "orders"
-    title = "Orders"
+    title = gettext_noop("Orders")
     template = "orders/list.html"
     subject = SUBJECT
-    nouns = ("order", "orders")
+    nouns = (gettext_noop("order"), gettext_noop("orders"))
     needs = ("orders.view",)
     columns = COLUMNS
     row_macros = "orders/order_rows.html"
     filter_set = OrderListFilterSet
     presets: ClassVar = (
-        Preset("mine", "Mine", {"assigned": [ME]}, needs="notes.write"),
-        Preset("quiet", "Over usual time", {"quiet": ["true"], "order_key": ["quiet_at"]}),
+        Preset("mine", gettext_noop("Mine"), {"assigned": [ME]}, needs="notes.write"),
+        Preset("quiet", gettext_noop("Overdue"), {"quiet": ["true"], "order_key": ["quiet_at"]}),
     )
     patient_column = "user_id"
     detail_route = "orders:detail"
     bulk_actions = BULK_ACTIONS
     bulk_pages: ClassVar = (
-        BulkPage("Print documents…", "documents:choose", ("orders.view", "patients.view")),
+        BulkPage(
+            gettext_noop("Print documents…"), "documents:choose", ("orders.view", "patients.view")
+        ),
     )
 
     def visible_rows(self, user: Any) -> QuerySet[Order]:
@@ -133,10 +136,10 @@ def _status_tabs(filters: ListFilterSet, counts: Mapping[str, int] | None) -> li
     current = filters.form.tab
     known = counts or {}
     return [
-        Tab("All", address_with(filters.data, bucket=""), current=not current),
+        Tab(gettext("All"), address_with(filters.data, bucket=""), current=not current),
         *(
             Tab(
-                label,
+                gettext(label),
                 address_with(filters.data, bucket=bucket),
                 current=bucket == current,
                 count=None if counts is None else Count(known.get(bucket, 0)),
@@ -157,7 +160,7 @@ def _lab_names(labs: Iterable[str]) -> dict[str, str]:
 
 
 def _done_texts(rows: Iterable[Order]) -> dict[UUID, str]:
-    """Return a word such as "Signed" for orders that staff have already handled.
+    """Return a word such as "Signed", in English, for orders that staff have already handled.
 
     The status of such an order says that it is our turn, and the order has not changed since staff
     handled it. The page of an order shows the same (`orders.progress.CurrentStep`).
@@ -169,14 +172,19 @@ def _done_texts(rows: Iterable[Order]) -> dict[UUID, str]:
             our_turn[item.family == vocabulary.RESULT_IN].append(row.pk)
     with prepared_queries.cursor() as cursor:
         cursor.execute(_DONE_SQL, [our_turn[True], our_turn[False]])
-        return dict(cursor.fetchall())
+        return {order_id: _DONE_TEXTS[done] for order_id, done in cursor.fetchall()}
 
 
+_DONE_TEXTS: Final = {
+    "signed": gettext_noop("Signed"),
+    "snoozed": gettext_noop("Snoozed"),
+    "handled": gettext_noop("Handled"),
+}
 _DONE_SQL: Final = """
-SELECT order_id, 'Signed' FROM orders_review
+SELECT order_id, 'signed' FROM orders_review
 WHERE order_id = ANY(%s) AND signer_id IS NOT NULL AND version <= signed
 UNION ALL
-SELECT order_id, CASE outcome WHEN 'snoozed' THEN 'Put off' ELSE 'Handled' END
+SELECT order_id, CASE outcome WHEN 'snoozed' THEN 'snoozed' ELSE 'handled' END
 FROM orders_handling JOIN orders_order ON orders_order.id = order_id
 WHERE order_id = ANY(%s) AND event_id >= last_event_id AND (until IS NULL OR until > now())
 """

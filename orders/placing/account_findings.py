@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from django.utils.translation import gettext
+
 from backoffice.core.text import join_with_and
 from labs.models import LabAccount
 from orders.placing.account_offers import account_name
@@ -39,17 +41,21 @@ def _cannot_be_used(order_request: OrderRequest) -> Finding | None:
     usable, chosen = order_request.usable_accounts, order_request.chosen_account
     incorrect = order_request.incorrect_account
     if incorrect is not None and chosen == str(incorrect.pk):
-        words = "The canceled order was placed under this account. Choose another one."
+        words = gettext("The canceled order used this account. Choose another account.")
         return Finding("incorrect account", words, "lab_account")
     if incorrect is not None and not usable:
-        words = f"{order_request.lab.name} has no other account than that of the canceled order."
-        return Finding("no other account", f"{words} Choose a test of another lab.", "panel")
+        words = gettext(
+            "No account other than the canceled order’s can be used at %(lab)s. "
+            "Choose a test from another lab."
+        ) % {"lab": order_request.lab.name}
+        return Finding("no other account", words, "panel")
     if order_request.accounts and not usable:
-        lab = order_request.lab.name
-        words = f"No account can be used at {lab}: the service would refuse the order."
+        words = gettext(
+            "No account can be used at %(lab)s. The service would refuse the order."
+        ) % {"lab": order_request.lab.name}
         return Finding("no active account", words, "panel")
     if order_request.account is None and chosen:
-        words = "The chosen account cannot be used for this lab."
+        words = gettext("This account cannot be used at this lab. Choose another account.")
         return Finding("account", words, "lab_account")
     return None
 
@@ -61,19 +67,29 @@ def _not_chosen(order_request: OrderRequest) -> Finding | None:
         return None
     if all(order_request.lacks(account) for account in usable):
         lacking = "; ".join(
-            f"{account_name(account)} does not offer {join_with_and(order_request.lacks(account))}"
+            gettext("%(account)s does not offer %(tests)s")
+            % {
+                "account": account_name(account),
+                "tests": join_with_and(order_request.lacks(account)),
+            }
             for account in usable
         )
-        words = f"No account at {order_request.lab.name} offers everything ordered: {lacking}."
+        words = gettext("No account at %(lab)s offers everything ordered: %(details)s.") % {
+            "lab": order_request.lab.name,
+            "details": lacking,
+        }
         return Finding(NOT_OFFERED, words, "panel")
     if order_request.replaces:
-        words = "This order replaces one at the wrong lab: choose the account again."
+        words = gettext("This order replaces one at the wrong lab. Choose the account again.")
         return Finding("account anew", words, "lab_account")
     names = "; ".join(
         account_label(order_request, account) for account in order_request.accounts_by_offer
     )
-    lab = order_request.lab.name
-    words = f"{len(usable)} accounts can be used at {lab}: choose one. They are: {names}."
+    words = gettext("%(count)s accounts can be used at %(lab)s. Choose one: %(accounts)s.") % {
+        "count": len(usable),
+        "lab": order_request.lab.name,
+        "accounts": names,
+    }
     return Finding("several accounts", words, "lab_account")
 
 
@@ -85,20 +101,25 @@ def _catalog(order_request: OrderRequest, account: LabAccount) -> Iterator[Findi
     lacks = order_request.lacks(account)
     if not lacks:
         if not order_request.is_checked(account):
-            words = f"Could not check what {name} offers."
+            words = gettext("Could not check what %(account)s offers.") % {"account": name}
             yield Finding(NOT_CHECKED, words, "lab_account", WARN)
         return
     offering_all = [
         other for other in order_request.accounts_by_offer if order_request.offers_all(other)
     ]
-    words = f"{name} does not offer {join_with_and(lacks)}."
+    words = gettext("%(account)s does not offer %(tests)s.") % {
+        "account": name,
+        "tests": join_with_and(lacks),
+    }
     if offering_all:
         names = join_with_and([account_name(other) for other in offering_all])
-        words = f"{words} Accounts that offer everything ordered: {names}."
-        yield Finding(NOT_OFFERED, words, "lab_account")
+        more = gettext("Accounts that offer everything ordered: %(accounts)s.") % {
+            "accounts": names
+        }
+        yield Finding(NOT_OFFERED, f"{words} {more}", "lab_account")
     else:
-        words = f"{words} No other account at the lab is known to offer everything ordered."
-        yield Finding(NOT_OFFERED, words, "panel")
+        more = gettext("No other account at the lab is known to offer everything ordered.")
+        yield Finding(NOT_OFFERED, f"{words} {more}", "panel")
 
 
 def _unknown_lab_warning(order_request: OrderRequest) -> Iterator[Finding]:
@@ -107,8 +128,7 @@ def _unknown_lab_warning(order_request: OrderRequest) -> Iterator[Finding]:
     A test need not name a lab (catalogue.md 2).
     """
     if order_request.tests and not order_request.labs:
-        words = (
-            f"The lab of {order_request.words} is not known here, so the service picks the lab"
-            " account."
-        )
+        words = gettext(
+            "The lab for %(tests)s is unknown, so the service chooses the lab account."
+        ) % {"tests": order_request.words}
         yield Finding("account by service", words, "panel", WARN)

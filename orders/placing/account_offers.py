@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from labs.account_catalogs import AccountCatalog, catalogs_by_account
 from labs.models import LabAccount, LabTest, Marker
 
@@ -57,4 +59,6 @@ class AccountOffers:
 
 
 def account_name(account: LabAccount) -> str:
-    return account.account_name or f"Account {account.provider_account_id}"
+    return account.account_name or gettext("Account %(number)s") % {
+        "number": account.provider_account_id
+    }

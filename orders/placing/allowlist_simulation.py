@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from backoffice.core import vocabulary
 from backoffice.core.service_team import mirror_team
 from labs.account_catalogs import AccountCatalog, catalogs_by_account
@@ -161,31 +163,50 @@ def _refusal(
     if source and source.account_id:
         named = items.accounts.get(source.account_id)
         if source.account_id not in allowed:
-            return f"Our team may not use its account, {named}." if named else ""
+            if named is None:
+                return ""
+            return gettext("Our team is not allowed to use the order’s account, %(account)s.") % {
+                "account": named
+            }
         account = allowed[source.account_id]
         accepted = ("active", "pending") if source.is_import else ("active",)
         if account.status not in accepted:
-            status = vocabulary.term("lab_account.status", account.status).label.lower()
-            return f"Its account, {account}, is {status}."
+            status = gettext(vocabulary.term("lab_account.status", account.status).label).lower()
+            return gettext("The order’s account, %(account)s, is %(status)s.") % {
+                "account": account,
+                "status": status,
+            }
     else:
         if not allowed:
-            return "" if not allowed_now else "Our team may use no account at this lab."
+            if not allowed_now:
+                return ""
+            return gettext("Our team is not allowed to use any account at this lab.")
         active = _active(allowed)
         if not active:
-            return "No account that our team may use at this lab is active."
+            return gettext("Our team has no active account at this lab.")
         if source is None:
             # It may have named any account, or would have to name one after the change.
             return _lacking_everywhere(order, active, items)
         if len(active) > 1:
             names = ", ".join(sorted(map(str, active)))
-            return f"It names no account, and {len(active)} are active: {names}."
+            return gettext(
+                "The order names no account, and %(count)s are active: %(accounts)s."
+            ) % {
+                "count": len(active),
+                "accounts": names,
+            }
         account = active[0]
     return _lacking(account, order, source, items)
 
 
 def _lacking(account: LabAccount, order: Order, source: OrderSource | None, items: _Items) -> str:
     lacking = items.lacking(account, order, source)
-    return f"{account} does not offer {', '.join(lacking)}." if lacking else ""
+    if not lacking:
+        return ""
+    return gettext("%(account)s does not offer %(tests)s.") % {
+        "account": account,
+        "tests": ", ".join(lacking),
+    }
 
 
 def _lacking_everywhere(order: Order, accounts: Sequence[LabAccount], items: _Items) -> str:

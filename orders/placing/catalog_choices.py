@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext
 
 from labs.models import Lab, LabAccount, LabAccountMarker, LabAccountTest, LabTest, Marker
 from orders.models import Order
@@ -102,7 +103,7 @@ class _TeamAccounts:
         if not accounts or not all(offers.lacks(account, tests, markers) for account in accounts):
             return ""
         names = [account_name(account) for account in accounts[:MAX_NAMED]]
-        return f"Not offered by {' or '.join(names)}"
+        return gettext("Not offered by %(accounts)s") % {"accounts": ", ".join(names)}
 
     def split_offered(
         self, offers: AccountOffers, items: Sequence[Orderable]

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 from django.core.cache import cache
+from django.utils.translation import gettext
 from redis import RedisError
 
 from backoffice.core.service_client import service
@@ -219,29 +220,38 @@ def check_codes(codes: Sequence[str]) -> list[Finding]:
     try:
         checked = service().insurance.validate_icd_codes(codes).data
     except errors.Refused as error:
-        words = error.message or "The service does not take these diagnosis codes."
+        words = error.message or gettext("The service does not accept these diagnosis codes.")
         return [Finding("diagnosis", words, "icd_codes")]
     except errors.ServiceError as error:
         logger.info("diagnosis codes could not be checked: %s", error)
-        words = "The diagnosis codes could not be checked: the service does not answer."
+        words = gettext(
+            "The diagnosis codes could not be checked because the service is not responding."
+        )
         return [Finding("diagnosis unchecked", words, "icd_codes", WARN)]
     findings = [Finding("diagnosis", words, "icd_codes") for words in checked.errors]
     findings += [
         Finding(
             "diagnosis",
-            f"{violation.code} and {violation.conflicts_with} exclude each other.",
+            gettext("%(code)s and %(other)s cannot be used together.")
+            % {"code": violation.code, "other": violation.conflicts_with},
             "icd_codes",
         )
         for violation in checked.violations
     ]
     if not checked.valid and not findings:
         findings = [
-            Finding("diagnosis", "The service refuses a diagnosis code.", "icd_codes", STOP)
+            Finding(
+                "diagnosis",
+                gettext("The service does not accept a diagnosis code."),
+                "icd_codes",
+                STOP,
+            )
         ]
     return findings + [
         Finding(
             "diagnosis overlap",
-            f"{warning.code} and {warning.overlaps_with} say partly the same.",
+            gettext("%(code)s and %(other)s overlap.")
+            % {"code": warning.code, "other": warning.overlaps_with},
             "icd_codes",
             WARN,
         )

@@ -12,6 +12,7 @@ from typing import Final
 
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from backoffice.core import vocabulary
 from backoffice.core.identifiers import UnusableCharacter, clean
@@ -32,17 +33,20 @@ UNNAMED_CONFIRMATION: Final = "on"
 """A confirmation that does not say which order it confirms."""
 REPEATED_WITHIN: Final = timedelta(days=30)
 JUST_NOW: Final = timedelta(days=1)
+CONFIRM_TO_CONTINUE: Final = gettext_noop("Check “Order again” to continue.")
 MISSING_MESSAGES: Final = {
-    "first_name": "The first name is missing.",
-    "last_name": "The last name is missing.",
-    "dob": "The birth date is missing.",
-    "gender": "The sex is missing.",
-    "phone_number": "The phone number is missing: the service needs it for text messages.",
-    "email": "The email address is missing.",
-    "first_line": "The street is missing.",
-    "city": "The city is missing.",
-    "state": "The state is missing.",
-    "zip": "The ZIP code is missing.",
+    "first_name": gettext_noop("The first name is missing."),
+    "last_name": gettext_noop("The last name is missing."),
+    "dob": gettext_noop("The birth date is missing."),
+    "gender": gettext_noop("The sex is missing."),
+    "phone_number": gettext_noop(
+        "The phone number is missing. The service needs it for text messages."
+    ),
+    "email": gettext_noop("The email address is missing."),
+    "first_line": gettext_noop("The street address is missing."),
+    "city": gettext_noop("The city is missing."),
+    "state": gettext_noop("The state is missing."),
+    "zip": gettext_noop("The ZIP code is missing."),
 }
 
 
@@ -61,10 +65,15 @@ def findings(order_request: OrderRequest) -> list[Finding]:
     ]
     for question in order_request.questions:
         if question.required and not order_request.value(question.name):
-            words = f"A question of the lab is open: {question.words}"
+            words = gettext("Answer the lab’s question: %(question)s") % {
+                "question": question.words
+            }
             all_findings.append(Finding("question", words, question.name))
         elif doubt := answer_warning(question, order_request.value(question.name)):
-            words = f"{question.label}: {doubt} Check the answer."
+            words = gettext("%(question)s: %(doubt)s Check the answer.") % {
+                "question": question.label,
+                "doubt": doubt,
+            }
             all_findings.append(Finding("question doubted", words, question.name, WARN))
     return all_findings
 
@@ -84,47 +93,60 @@ def _check_replaced(order_request: OrderRequest) -> Iterator[Finding]:
     if order_request.replaces is None or order_request.importing:
         return
     if order_request.replaced_order is None:
-        words = "The order to replace is not one of this patient. Start over."
+        words = gettext("The order to replace is not this patient’s order. Start over.")
         yield Finding("not replaceable", words, "panel")
     elif not order_request.replaced_order.was_canceled():
         url = reverse("orders:detail", args=[order_request.replaced_order.pk])
-        yield Finding("not canceled", NOT_CANCELED, "panel", STOP, url)
+        yield Finding("not canceled", gettext(NOT_CANCELED), "panel", STOP, url)
 
 
 def _check_person(order_request: OrderRequest) -> Iterator[Finding]:
     for name, words in MISSING_MESSAGES.items():
         text = order_request.value(name)
         if not text:
-            yield Finding(f"no {name}", words, name)
+            yield Finding(f"no {name}", gettext(words), name)
         elif name in ("first_name", "last_name") and not patient_rules.is_name(text):
-            part = "first" if name == "first_name" else "last"
-            plain = patient_rules.plain_name(text)
-            near = f" “{plain}” would do." if plain else ""
-            words = (
-                f"Labs refuse the {part} name: at most {patient_rules.NAME_LETTERS} letters, digits"
-                f" and . , ' -, without accents, with single spaces.{near}"
-            )
-            yield Finding("name rule", words, name)
+            yield Finding("name rule", _name_rule_message(name, text), name)
     if (
         order_request.value("zip")
         and not patient_rules.is_zip(order_request.value("zip"))
         and not _is_on_record(order_request, "zip")
     ):
-        yield Finding("zip", "The ZIP code has five digits, or five and four.", "zip")
+        yield Finding("zip", gettext("Enter a ZIP code with 5 or 9 digits."), "zip")
     if order_request.value("phone_number"):
         try:
             e164(order_request.value("phone_number"))
         except NotAPhoneNumber as error:
             yield Finding("phone", error.words, "phone_number")
     if order_request.value("email") and not patient_rules.is_mail(order_request.value("email")):
-        yield Finding("email", "The email address looks like name@example.org.", "email")
+        yield Finding("email", gettext("Enter an email address such as name@example.org."), "email")
     state = order_request.value("state")
     if (
         state
         and not (len(state) == 2 and state.isalpha())
         and not _is_on_record(order_request, "state")
     ):
-        yield Finding("state", "The state has two letters, such as AZ.", "state")
+        yield Finding("state", gettext("Enter two letters for the state, such as AZ."), "state")
+
+
+def _name_rule_message(name: str, text: str) -> str:
+    """Return the rule for a name that labs refuse, and a similar name that they accept."""
+    words = (
+        gettext(
+            "Labs do not accept this first name. Use at most %(count)s letters, digits, and "
+            ". , ' -, without accents, with single spaces."
+        )
+        if name == "first_name"
+        else gettext(
+            "Labs do not accept this last name. Use at most %(count)s letters, digits, and "
+            ". , ' -, without accents, with single spaces."
+        )
+    ) % {"count": patient_rules.NAME_LETTERS}
+    plain = patient_rules.plain_name(text)
+    if not plain:
+        return words
+    proposal = gettext("Try “%(name)s”.") % {"name": plain}
+    return f"{words} {proposal}"
 
 
 def _is_on_record(order_request: OrderRequest, name: str) -> bool:
@@ -138,46 +160,54 @@ def _check_age(order_request: OrderRequest) -> Iterator[Finding]:
     born = order_request.date_value("dob")
     if born is None:
         if order_request.value("dob"):
-            yield Finding("dob", "The birth date cannot be read.", "dob")
+            yield Finding("dob", gettext("The birth date is not a valid date."), "dob")
         return
     today = timezone.localdate()
     if born > today:
-        yield Finding("dob", "The birth date lies in the future.", "dob")
+        yield Finding("dob", gettext("The birth date is in the future."), "dob")
     elif patient_rules.age_on(born, today) < patient_rules.ADULT:
         if not order_request.medical_proxy:
-            words = "The patient is under 18 and the service knows nobody who answers for them."
+            words = gettext(
+                "The patient is under 18, and the service has no medical proxy on file."
+            )
             yield Finding("minor without proxy", words, "dob")
         if order_request.method == "at_home_phlebotomy":
-            words = "Nobody under 18 can have a draw at home."
+            words = gettext("Patients under 18 cannot have a home draw.")
             yield Finding("minor at home", words, "collection_method")
 
 
 def _check_tests(order_request: OrderRequest) -> Iterator[Finding]:
     if order_request.unknown_choices:
-        yield Finding("lost test", "A chosen test is not in the catalog any more.", "panel")
+        words = gettext("A selected test is no longer in the catalog. Remove it.")
+        yield Finding("lost test", words, "panel")
     if not order_request.tests and not order_request.markers:
-        yield Finding("no test", "No test is chosen.", "panel")
+        yield Finding("no test", gettext("No test is selected."), "panel")
     for test in order_request.tests:
         if test.status != "active" or test.missing_since:
-            yield Finding("inactive test", f"{test.name} cannot be ordered now.", "panel")
+            words = gettext("%(test)s cannot be ordered now.") % {"test": test.name}
+            yield Finding("inactive test", words, "panel")
     for marker in order_request.markers:
         if not marker.a_la_carte_enabled or marker.is_orderable is False:
-            words = f"{marker.name} cannot be added by itself: it comes with a panel only."
+            words = gettext(
+                "%(test)s cannot be ordered on its own. It is only available in a panel."
+            ) % {"test": marker.name}
             yield Finding("no add-on", words, "panel")
     if len(order_request.labs) > 1:
-        names = " and ".join(lab.name for lab in order_request.labs)
-        words = f"The tests are of several labs: {names}. Place an order for each."
+        words = gettext(
+            "The tests are from different labs: %(labs)s. Place a separate order for each lab."
+        ) % {"labs": ", ".join(lab.name for lab in order_request.labs)}
         yield Finding("several labs", words, "panel")
     if order_request.value("collection_method"):
         return
     if len(order_request.methods) > 1:
-        words = "The tests are collected in different ways: choose one."
+        words = gettext("The tests are collected in different ways. Choose one.")
         yield Finding("several methods", words, "collection_method")
     elif order_request.markers:
-        words = "With an added marker, say how it is collected."
+        words = gettext("You added an individual test. Choose how it is collected.")
         yield Finding("add-on without method", words, "collection_method")
     elif order_request.importing and order_request.tests and not order_request.method:
-        yield Finding("no method", "Say how it was collected.", "collection_method")
+        words = gettext("Choose how the sample was collected.")
+        yield Finding("no method", words, "collection_method")
 
 
 def _check_repetition(order_request: OrderRequest) -> Iterator[Finding]:
@@ -189,12 +219,15 @@ def _check_repetition(order_request: OrderRequest) -> Iterator[Finding]:
     if last is None:
         return
     recent = timezone.now() - last.created_at < JUST_NOW
-    when = (
-        "within the last 24 hours"
+    sentence = (
+        gettext("%(test)s was already ordered for this patient within the last 24 hours.")
         if recent
-        else f"on {short_day(timezone.localtime(last.created_at))}"
+        else gettext("%(test)s was already ordered for this patient on %(day)s.")
     )
-    words = f"{last.lab_test_name or 'The same test'} was ordered for this patient {when}."
+    words = sentence % {
+        "test": last.lab_test_name or gettext("The same test"),
+        "day": short_day(timezone.localtime(last.created_at)),
+    }
     url = reverse("orders:detail", args=[last.pk])
     yield Finding("same test", words, "another", CONFIRM, url, str(last.pk))
 
@@ -214,7 +247,7 @@ def recent_same_order(order_request: OrderRequest) -> Order | None:
 def _check_sample_id(order_request: OrderRequest) -> Iterator[Finding]:
     sample = order_request.value("sample_id")
     if not sample:
-        yield Finding("no sample id", "The sample ID is missing.", "sample_id")
+        yield Finding("no sample id", gettext("The sample ID is missing."), "sample_id")
         return
     try:
         sample = clean(sample)
@@ -224,8 +257,11 @@ def _check_sample_id(order_request: OrderRequest) -> Iterator[Finding]:
     other_order = order_request.order_with_sample_id
     if other_order is not None:
         url = reverse("orders:detail", args=[other_order.pk])
-        spelling = f", written “{other_order.sample_id}”" if other_order.sample_id != sample else ""
-        words = f"An order has this sample id already{spelling}."
+        words = gettext("Another order already has this sample ID.")
+        if other_order.sample_id != sample:
+            words = gettext("Another order already has this sample ID, written “%(sample)s”.") % {
+                "sample": other_order.sample_id
+            }
         yield Finding("sample id", words, "sample_id", STOP, url)
     if words := damage_message(sample) or warning_message(sample):
         yield Finding("sample id damaged", words, "sample_id", WARN)
@@ -237,8 +273,10 @@ def _check_account_and_method(order_request: OrderRequest) -> Iterator[Finding]:
     if lab is None or order_request.importing:
         return
     if method and lab.collection_methods and method not in lab.collection_methods:
-        label = vocabulary.term("order.method", method).label
-        words = f"{lab.name} does not offer: {label}."
+        words = gettext("%(lab)s does not offer this collection method: %(method)s.") % {
+            "lab": lab.name,
+            "method": gettext(vocabulary.term("order.method", method).label),
+        }
         yield Finding("method of lab", words, "collection_method", WARN)
 
 
@@ -247,43 +285,49 @@ def _check_physician(order_request: OrderRequest) -> Iterator[Finding]:
     if chosen == TYPED_PHYSICIAN:
         for name in ("first_name", "last_name", "npi"):
             if not order_request.value(f"physician_{name}"):
-                words = "Say who the physician is: names and NPI."
+                words = gettext("Enter the physician’s first name, last name, and NPI.")
                 yield Finding("physician missing", words, f"physician_{name}")
                 return
         npi = order_request.identifier("physician_npi")
         if not (npi.isascii() and npi.isdigit() and len(npi) == 10):
-            yield Finding("npi", "An NPI has ten digits.", "physician_npi")
+            yield Finding("npi", gettext("An NPI has 10 digits."), "physician_npi")
         elif not patient_rules.is_npi(npi):
-            words = "The NPI does not check: a digit may be mistyped."
+            words = gettext("This NPI fails its check digit. Look for a mistyped digit.")
             yield Finding("npi", words, "physician_npi", WARN)
     elif order_request.needs_physician and chosen not in {
         physician.npi for physician in order_request.physicians
     }:
-        words = "Under this account our own physician orders: choose who."
+        words = gettext("This account needs an ordering physician. Choose one.")
         yield Finding("physician missing", words, "physician")
 
 
 def _check_billing(order_request: OrderRequest) -> Iterator[Finding]:
     billing, state = order_request.billing_type, order_request.value("state").upper()
-    label = vocabulary.term("order.billing_type", billing).label
     states = order_request.allowed_states(billing)
     if states is not None and state and state not in states:
-        words = f"“{label}” is not allowed in {state} under this account."
+        words = gettext("“%(billing)s” is not allowed in %(state)s for this account.") % {
+            "billing": gettext(vocabulary.term("order.billing_type", billing).label),
+            "state": state,
+        }
         yield Finding("billing not in state", words, "billing_type")
     if billing != "commercial_insurance" or order_request.importing:
         return
     insurance = order_request.insurance
     if insurance is None:
-        words = "The service has no primary insurance of this patient to bill."
+        words = gettext("The service has no primary insurance on file for this patient.")
         yield Finding("no insurance", words, "billing_type")
     elif insurance.relationship not in ("", "Self") and not insurance.record_at("guarantor"):
-        words = "The patient is insured through another person, and no guarantor is known."
+        words = gettext(
+            "The patient is insured through another person, but no guarantor is on file."
+        )
         yield Finding("no guarantor", words, "billing_type", WARN)
     if order_request.person is None:
-        words = "The service has no data of this patient, so insurance cannot be billed."
+        words = gettext(
+            "The service has no demographics for this patient, so insurance cannot be billed."
+        )
         yield Finding("no demographics", words, "billing_type")
     if not order_request.icd_codes:
-        words = "Insurance wants at least one diagnosis code."
+        words = gettext("Insurance requires at least one diagnosis code.")
         yield Finding("no diagnosis", words, "icd_codes")
 
 
@@ -292,10 +336,17 @@ def _check_note_and_date(order_request: OrderRequest) -> Iterator[Finding]:
         return
     letters = len(order_request.joined_note)
     if letters > NOTE_LETTERS:
-        added = " together with the account’s own note" if order_request.default_note else ""
-        words = f"The note has {letters} characters{added}: at most {NOTE_LETTERS} are taken."
+        sentence = (
+            gettext(
+                "The note, with the account’s own note, has %(count)s characters. The limit is "
+                "%(limit)s."
+            )
+            if order_request.default_note
+            else gettext("The note has %(count)s characters. The limit is %(limit)s.")
+        )
+        words = sentence % {"count": letters, "limit": NOTE_LETTERS}
         yield Finding("note too long", words, "clinical_notes")
     day = order_request.date_value("activate_by")
     if day is not None and day < timezone.localdate():
-        words = "The date on which it goes out lies in the past."
+        words = gettext("The release date is in the past.")
         yield Finding("date in the past", words, "activate_by")

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext, gettext_lazy
 
 from backoffice.core import vocabulary
 from backoffice.core.urls import build_query
@@ -26,11 +27,11 @@ EXCLUDED_FIELDS: Final = (
 _GENDERS: Final = ("female", "male", "other", "unknown")
 
 
-def _text(label: str, letters: int = 100, **more: Any) -> forms.CharField:
+def _text(label: Any, letters: int = 100, **more: Any) -> forms.CharField:
     return forms.CharField(label=label, max_length=letters, required=False, **more)
 
 
-def _day(label: str, **more: Any) -> forms.DateField:
+def _day(label: Any, **more: Any) -> forms.DateField:
     """Return a field that accepts dates only in the format that `OrderRequest` reads."""
     widget = forms.DateInput({"type": "date"})
     return forms.DateField(
@@ -42,7 +43,7 @@ class OpenChoiceField(forms.ChoiceField):
     """A choice that also shows its current value if that cannot be chosen any more."""
 
     default_error_messages: ClassVar = {
-        "invalid_choice": "“%(value)s” cannot be chosen here any more. Choose again."
+        "invalid_choice": gettext_lazy("“%(value)s” is no longer available. Choose again.")
     }
     _current = ""
 
@@ -65,36 +66,49 @@ class PlaceForm(forms.Form):
 
     WHO: ClassVar[tuple[str, ...]] = (*PERSON, *ADDRESS)
 
-    first_name = _text("First name")
-    last_name = _text("Last name")
-    dob = _day("Birth date")
-    gender = OpenChoiceField(label="Sex", required=False)
-    phone_number = _text("Phone", 40, widget=forms.TextInput({"type": "tel"}))
-    email = _text("Email", 254, widget=forms.TextInput({"type": "email"}))
-    first_line = _text("Street address")
-    second_line = _text("Second line")
-    city = _text("City")
-    state = _text("State", 40, help_text="Two letters.")
-    zip = _text("ZIP code", 10, widget=forms.TextInput({"inputmode": "numeric"}))
-    collection_method = OpenChoiceField(label="Collected", required=False)
-    lab_account = OpenChoiceField(label="Lab account", required=False)
-    physician = OpenChoiceField(label="Physician who orders", required=False)
-    physician_first_name = _text("Physician’s first name")
-    physician_last_name = _text("Physician’s last name")
-    physician_npi = _text("Physician’s NPI", 20, widget=forms.TextInput({"inputmode": "numeric"}))
-    billing_type = OpenChoiceField(label="Billing", required=False)
+    first_name = _text(gettext_lazy("First name"))
+    last_name = _text(gettext_lazy("Last name"))
+    dob = _day(gettext_lazy("Birth date"))
+    gender = OpenChoiceField(label=gettext_lazy("Sex"), required=False)
+    phone_number = _text(gettext_lazy("Phone"), 40, widget=forms.TextInput({"type": "tel"}))
+    email = _text(gettext_lazy("Email"), 254, widget=forms.TextInput({"type": "email"}))
+    first_line = _text(gettext_lazy("Street address"))
+    second_line = _text(gettext_lazy("Apt, suite, unit"))
+    city = _text(gettext_lazy("City"))
+    state = _text(gettext_lazy("State"), 40, help_text=gettext_lazy("Two letters."))
+    zip = _text(gettext_lazy("ZIP code"), 10, widget=forms.TextInput({"inputmode": "numeric"}))
+    collection_method = OpenChoiceField(label=gettext_lazy("Collection"), required=False)
+    lab_account = OpenChoiceField(label=gettext_lazy("Lab account"), required=False)
+    physician = OpenChoiceField(label=gettext_lazy("Ordering physician"), required=False)
+    physician_first_name = _text(gettext_lazy("Physician’s first name"))
+    physician_last_name = _text(gettext_lazy("Physician’s last name"))
+    physician_npi = _text(
+        gettext_lazy("Physician’s NPI"), 20, widget=forms.TextInput({"inputmode": "numeric"})
+    )
+    billing_type = OpenChoiceField(label=gettext_lazy("Billing"), required=False)
     icd_codes = _text(
-        "Diagnosis codes",
+        gettext_lazy("Diagnosis codes"),
         400,
-        help_text="ICD-10, with spaces between them: E11.9 Z00.00. Needed where insurance pays.",
+        help_text=gettext_lazy(
+            "ICD-10 codes separated by spaces, such as E11.9 Z00.00. Required if insurance is "
+            "billed."
+        ),
     )
     clinical_notes = forms.CharField(
-        label="Note to the lab", required=False, widget=forms.Textarea({"rows": 3})
+        label=gettext_lazy("Note to the lab"), required=False, widget=forms.Textarea({"rows": 3})
     )
-    activate_by = _day("Send it out on", help_text="Leave it empty to send it out now.")
-    priority = forms.BooleanField(label="Urgent (STAT), where the lab offers it", required=False)
-    sample_id = _text("Sample ID", 100, help_text="Requisition, control or reference number.")
-    another = forms.BooleanField(label="Yes, order it another time", required=False)
+    activate_by = _day(
+        gettext_lazy("Release on"), help_text=gettext_lazy("Leave blank to release now.")
+    )
+    priority = forms.BooleanField(
+        label=gettext_lazy("Urgent (STAT), if the lab offers it"), required=False
+    )
+    sample_id = _text(
+        gettext_lazy("Sample ID"),
+        100,
+        help_text=gettext_lazy("Requisition, control, or reference number."),
+    )
+    another = forms.BooleanField(label=gettext_lazy("Order again"), required=False)
 
     def __init__(self, order_request: OrderRequest) -> None:
         super().__init__(build_query(order_request.typed))
@@ -113,8 +127,8 @@ class PlaceForm(forms.Form):
             (physician.npi, f"{physician.first_name} {physician.last_name}, NPI {physician.npi}")
             for physician in order_request.physicians
         ]
-        other = (TYPED_PHYSICIAN, "Another one")
-        self._set_choices("physician", [("", "Choose"), *physicians, other])
+        other = (TYPED_PHYSICIAN, gettext("Other physician"))
+        self._set_choices("physician", [("", gettext("Choose")), *physicians, other])
         self._set_choices("billing_type", billing_choices(order_request))
         for question in order_request.questions:
             self.fields[question.name] = _answer(question, order_request.value(question.name))
@@ -126,7 +140,7 @@ class PlaceForm(forms.Form):
     def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
         field, chosen = self.fields[name], self.order_request.value(name)
         assert isinstance(field, OpenChoiceField)
-        field.offer(choices, chosen, f"{chosen}: not known here")
+        field.offer(choices, chosen, gettext("%(value)s (unknown)") % {"value": chosen})
 
     def bound_fields(self, *names: str) -> list[forms.BoundField]:
         return [self[name] for name in names if name in self.fields]
@@ -152,19 +166,25 @@ class PlaceForm(forms.Form):
 
 
 def account_text(account: LabAccount) -> str:
-    name = account.account_name or "Account"
-    return f"{name}, number {account.provider_account_id}"
+    return gettext("%(account)s, number %(number)s") % {
+        "account": account.account_name or gettext("Account"),
+        "number": account.provider_account_id,
+    }
 
 
 def account_label(order_request: OrderRequest, account: LabAccount) -> str:
     """Return the account's name, its status if unusable, and what it does not offer."""
     words = account_text(account)
     if account.status not in USABLE_STATUSES:
-        words += f", {vocabulary.term('lab_account.status', account.status).label.lower()}"
+        status = gettext(vocabulary.term("lab_account.status", account.status).label)
+        words = f"{words}, {status.lower()}"
     if lacks := order_request.lacks(account):
-        return f"{words} (does not offer: {', '.join(lacks)})"
+        return gettext("%(account)s (does not offer: %(tests)s)") % {
+            "account": words,
+            "tests": ", ".join(lacks),
+        }
     if (order_request.tests or order_request.markers) and not order_request.is_checked(account):
-        return f"{words} (could not check what it offers)"
+        return gettext("%(account)s (could not check what it offers)") % {"account": words}
     return words
 
 
@@ -172,7 +192,7 @@ def gender_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
     """Return the known values, and the one on record."""
     values = list(_GENDERS)
     values.append(vocabulary.canonical("person.gender", order_request.patient.gender).lower())
-    return [("", "Choose"), *_terms("person.gender", dict.fromkeys(filter(None, values)))]
+    return [("", gettext("Choose")), *_terms("person.gender", dict.fromkeys(filter(None, values)))]
 
 
 def account_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
@@ -184,18 +204,22 @@ def account_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
     usable = order_request.accounts_by_offer
     choices = [(str(account.pk), account_label(order_request, account)) for account in usable]
     if order_request.is_account_inferred and order_request.account is not None:
-        only = f"{account_text(order_request.account)}: the only one that offers everything ordered"
+        only = gettext("%(account)s (the only one that offers everything ordered)") % {
+            "account": account_text(order_request.account)
+        }
         choices.insert(0, ("", only))
     elif len(usable) != 1 or order_request.replaces or order_request.chosen_account:
-        choices.insert(0, ("", "Choose the account"))
+        choices.insert(0, ("", gettext("Choose the account")))
     incorrect = order_request.incorrect_account
     if incorrect is not None:
-        choices.append(
-            (str(incorrect.pk), f"{account_text(incorrect)}: used for the canceled order")
-        )
+        words = gettext("%(account)s (used for the canceled order)") % {
+            "account": account_text(incorrect)
+        }
+        choices.append((str(incorrect.pk), words))
     elsewhere = order_request.account_elsewhere
     if elsewhere is not None:
-        choices.append((str(elsewhere.pk), f"{account_text(elsewhere)}: not at this lab"))
+        words = gettext("%(account)s (not at this lab)") % {"account": account_text(elsewhere)}
+        choices.append((str(elsewhere.pk), words))
     return choices
 
 
@@ -213,12 +237,13 @@ def method_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
     values = [*vocabulary.VOCABULARIES["order.method"], *offered, *order_request.methods]
     if chosen and chosen not in values and order_request.has_order_with(method=chosen):
         values.append(chosen)
-    choices = [("", "As the tests say" if len(order_request.methods) == 1 else "Choose")]
+    has_default = len(order_request.methods) == 1
+    choices = [("", gettext("Test default") if has_default else gettext("Choose"))]
     for value, words in _terms("order.method", dict.fromkeys(filter(None, values))):
         if not offered or value in offered:
             choices.append((value, words))
         elif value == chosen or value in order_request.methods:
-            choices.append((value, f"{words}: not at this lab"))
+            choices.append((value, gettext("%(method)s (not at this lab)") % {"method": words}))
     return choices
 
 
@@ -232,8 +257,13 @@ def billing_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
     choices = []
     for value, words in _terms("order.billing_type", dict.fromkeys(values)):
         states = order_request.allowed_states(value)
-        refused = states is not None and state not in states
-        choices.append((value, f"{words}: not in {state or 'this state'}" if refused else words))
+        if states is not None and state not in states:
+            words = (
+                gettext("%(billing)s (not in %(state)s)") % {"billing": words, "state": state}
+                if state
+                else gettext("%(billing)s (not in this state)") % {"billing": words}
+            )
+        choices.append((value, words))
     return choices
 
 
@@ -250,8 +280,9 @@ def _answer(question: Question, initial: str) -> forms.Field:
     }
     if question.is_choice:
         field = OpenChoiceField(**more)
-        choices = [("", "Choose"), *question.answers]
-        field.offer(choices, initial, f"{initial}: not offered any more")
+        choices = [("", gettext("Choose")), *question.answers]
+        words = gettext("%(value)s (no longer offered)") % {"value": initial}
+        field.offer(choices, initial, words)
         return field
     if question.type == "numeric":
         return forms.DecimalField(widget=forms.TextInput({"inputmode": "decimal"}), **more)
@@ -259,4 +290,4 @@ def _answer(question: Question, initial: str) -> forms.Field:
 
 
 def _terms(name: str, values: Iterable[str]) -> list[tuple[str, str]]:
-    return [(value, vocabulary.term(name, value).label) for value in values]
+    return [(value, gettext(vocabulary.term(name, value).label)) for value in values]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from backoffice.core import vocabulary
 from backoffice.core.identifiers import comparison_key
 from backoffice.core.spreadsheets import damage_message
@@ -65,16 +67,25 @@ def account_error(cell: str, order_request: OrderRequest) -> str:
         account_label(order_request, account) for account in order_request.accounts_by_offer
     )
     if damaged := damage_message(cell):
-        return f"{damaged} Accounts that can be used: {usable}."
+        usable_accounts = gettext("Accounts that can be used: %(accounts)s.") % {"accounts": usable}
+        return f"{damaged} {usable_accounts}"
     matches = _matching_accounts(cell, order_request.usable_accounts)
     if len(matches) > 1:
-        names = " or ".join(account_text(account) for account in matches)
-        return f"“{cell}” may be several accounts: {names}. Write the number of one."
-    fault = f"“{cell}” is no account that can be used here."
+        names = "; ".join(account_text(account) for account in matches)
+        return gettext(
+            "“%(text)s” matches several accounts: %(accounts)s. Enter the number of one."
+        ) % {"text": cell, "accounts": names}
+    fault = gettext("“%(text)s” is not an account that can be used here.") % {"text": cell}
     if unusable := _matching_accounts(cell, order_request.accounts):
-        status = vocabulary.term("lab_account.status", unusable[0].status).label.lower()
-        fault = f"{account_text(unusable[0])} cannot be used: it is {status}."
-    return f"{fault} Write the name or the number of one: {usable}."
+        status = gettext(vocabulary.term("lab_account.status", unusable[0].status).label).lower()
+        fault = gettext("%(account)s cannot be used because it is %(status)s.") % {
+            "account": account_text(unusable[0]),
+            "status": status,
+        }
+    remedy = gettext("Enter the name or number of one of these: %(accounts)s.") % {
+        "accounts": usable
+    }
+    return f"{fault} {remedy}"
 
 
 def _matching_accounts(cell: str, accounts: Sequence[LabAccount]) -> list[LabAccount]:

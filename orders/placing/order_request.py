@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db.models import Q
 from django.utils.dateparse import parse_date
+from django.utils.translation import gettext
 
 from backoffice.core.identifiers import UnusableCharacter, clean
 from backoffice.core.urls import parse_uuid
@@ -315,7 +316,7 @@ class OrderRequest:
     def words(self) -> str:
         """Return the names of what is ordered."""
         names = [*(test.name for test in self.tests), *(marker.name for marker in self.markers)]
-        return ", ".join(names) or "nothing yet"
+        return ", ".join(names) or gettext("nothing yet")
 
     @property
     def chosen_ids(self) -> str:

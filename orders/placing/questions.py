@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from django.utils.translation import gettext
+
 from backoffice.core.vocabulary.measures import Interval, number_of, range_of
 from backoffice.service.json_text import JsonObject
 from labs.models import Marker
@@ -87,14 +89,16 @@ def answer_warning(question: Question, answer: str) -> str:
     if not answer or question.is_choice:
         return ""
     if hint.upper() == "YYYYMMDD":
-        return "" if _is_day(answer) else f"“{answer}” is not a date written YYYYMMDD."
+        if _is_day(answer):
+            return ""
+        return gettext("“%(answer)s” is not a date in YYYYMMDD format.") % {"answer": answer}
     expected = range_of(hint)
     if expected == Interval():
         return ""
     number = number_of(answer)
     answered = Interval(number, number)
     if number is None or expected.is_exceeded_by(answered) or expected.is_undercut_by(answered):
-        return f"“{answer}” is not within {hint}."
+        return gettext("“%(answer)s” is not within %(range)s.") % {"answer": answer, "range": hint}
     return ""
 
 

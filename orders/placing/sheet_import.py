@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+from django.utils.translation import gettext, gettext_noop
+
 from backoffice.core import vocabulary
 from backoffice.core.identifiers import UnusableCharacter, clean, comparison_key, visible
 from backoffice.core.spreadsheets import damage_message, lost_zero_warnings, warning_message
@@ -43,7 +45,7 @@ SAMPLE: Final = (
 )
 """An example row. It names no patient, so it cannot be imported by mistake."""
 DEFAULT_BILLING: Final = "client_bill"
-DEFAULT: Final = "default"
+DEFAULT: Final = gettext_noop("default")
 IDENTIFIERS: Final = ("patient", "sample_id", "lab_account", "physician_npi")
 CHOICES: Final = {"billing_type": "order.billing_type", "collection_method": "order.method"}
 """Columns that accept only values of the service."""
@@ -62,7 +64,8 @@ def check_rows(rows: Sequence[ImportRow]) -> None:
     for row in rows:
         row.choices = list(_choices(row))
         row.faults += [
-            f"“{name}” has {len(cell)} letters: at most {MAX_LETTERS} are taken."
+            gettext("“%(column)s” has %(count)s characters. The limit is %(limit)s.")
+            % {"column": name, "count": len(cell), "limit": MAX_LETTERS}
             for name, cell in row.cells.items()
             if len(cell) > MAX_LETTERS
         ]
@@ -78,7 +81,9 @@ def check_rows(rows: Sequence[ImportRow]) -> None:
         row.warnings += filter(None, [cut_off.get(row.cells["sample_id"])])
         sample = comparison_key(row.cells["sample_id"])
         if sample and sample in first_lines:
-            row.faults.append(f"Line {first_lines[sample]} has this sample id too.")
+            row.faults.append(
+                gettext("Line %(line)s has the same sample ID.") % {"line": first_lines[sample]}
+            )
         first_lines.setdefault(sample, row.number)
 
 
@@ -110,19 +115,21 @@ def _choices(row: ImportRow) -> Iterator[RowChoice]:
         else _service_word("billing_type", cells) or DEFAULT_BILLING
     )
     method = order_request.method if order_request else _service_word("collection_method", cells)
-    yield _choice("Billing", cells["billing_type"], _term("billing_type", billing))
-    yield _choice("Collection", cells["collection_method"], _term("collection_method", method))
+    yield _choice(gettext("Billing"), cells["billing_type"], _term("billing_type", billing))
+    yield _choice(
+        gettext("Collection"), cells["collection_method"], _term("collection_method", method)
+    )
     account = (
         account_text(order_request.account)
         if order_request and order_request.account
         else cells["lab_account"]
     )
     origin = (
-        "only one that offers the test"
+        gettext("only one that offers the test")
         if order_request and order_request.is_account_inferred
-        else DEFAULT
+        else gettext(DEFAULT)
     )
-    yield _choice("Lab account", cells["lab_account"], account, origin)
+    yield _choice(gettext("Lab account"), cells["lab_account"], account, origin)
     npi = comparison_key(cells["physician_npi"])
     matches = (
         [
@@ -138,17 +145,19 @@ def _choices(row: ImportRow) -> Iterator[RowChoice]:
         for physician in matches
     ]
     yield _choice(
-        "Physician", cells["physician_npi"], names[0] if names else cells["physician_npi"]
+        gettext("Physician"),
+        cells["physician_npi"],
+        names[0] if names else cells["physician_npi"],
     )
 
 
-def _choice(label: str, typed: str, text: str, origin: str = DEFAULT) -> RowChoice:
-    return RowChoice(label, text or "None", "" if typed else origin)
+def _choice(label: str, typed: str, text: str, origin: str = "") -> RowChoice:
+    return RowChoice(label, text or gettext("None"), "" if typed else origin or gettext(DEFAULT))
 
 
 def _term(name: str, value: str) -> str:
     is_known = value in VOCABULARIES[CHOICES[name]]
-    return vocabulary.term(CHOICES[name], value).label if is_known else value
+    return gettext(vocabulary.term(CHOICES[name], value).label) if is_known else value
 
 
 def _service_word(name: str, cells: Mapping[str, str]) -> str:
@@ -195,7 +204,8 @@ def _blocking_messages(
     for name, errors in form.errors.items():
         if name == "physician":
             npi = order_request.value("physician")
-            words.append(f"No physician of ours has this NPI. {damage_message(npi)}".strip())
+            fault = gettext("None of our physicians has this NPI.")
+            words.append(f"{fault} {damage_message(npi)}".strip())
         elif name not in reported:
             words += [f"{form.fields[name].label}: {error}" for error in errors]
     return words
@@ -208,17 +218,21 @@ def _is_missing_detail(finding: Finding) -> bool:
 def _missing_details_message(labels: Sequence[str], *, has_record: bool) -> str:
     """Return one message for all missing details of a patient."""
     if not has_record:
-        return (
-            "The service has no details of this patient: add them on the patient’s page first"
-            f" ({', '.join(labels)})."
+        sentence = gettext(
+            "The service has no demographics for this patient. Add them on the patient’s page "
+            "first: %(fields)s."
         )
-    return f"Missing of the patient, to be added on their page: {', '.join(labels)}."
+    else:
+        sentence = gettext("Missing: %(fields)s. Add this on the patient’s page.")
+    return sentence % {"fields": ", ".join(labels)}
 
 
 def _choice_message(name: str, text: str) -> str:
-    text = visible(text)
-    values = ", ".join(VOCABULARIES[CHOICES[name]])
-    return f"“{text}” is no {name}. Write one of these: {values}."
+    return gettext("“%(text)s” is not a valid %(column)s. Use one of these: %(values)s.") % {
+        "text": visible(text),
+        "column": name,
+        "values": ", ".join(VOCABULARIES[CHOICES[name]]),
+    }
 
 
 def _table_message(finding: Finding, order_request: OrderRequest, account: str) -> str:
@@ -228,7 +242,9 @@ def _table_message(finding: Finding, order_request: OrderRequest, account: str) 
             f"{physician.npi} {physician.first_name} {physician.last_name}"
             for physician in order_request.physicians
         )
-        return f"Under this account our own physician orders: write their NPI ({physicians})."
+        return gettext(
+            "This account needs an ordering physician. Enter one of these NPIs: %(physicians)s."
+        ) % {"physicians": physicians}
     if finding.kind != "account":
         return finding.words
     return account_error(account, order_request)
@@ -302,8 +318,11 @@ class _ReferencedRecords:
         if patient is None:
             row.faults.append(trouble)
         if len(tests) != 1:
-            many = "Several tests have this name: use its id." if tests else ""
-            row.faults.append(many or "No test that can be ordered has this id or name.")
+            row.faults.append(
+                gettext("Several tests have this name. Use the test’s ID.")
+                if tests
+                else gettext("No test that can be ordered has this ID or name.")
+            )
         if patient is None or len(tests) != 1:
             return None
         person = self.people.get(patient.pk)
@@ -335,5 +354,10 @@ class _ReferencedRecords:
             return (exact or matches)[0], ""
         if matches:
             names = ", ".join(sorted(patient.client_user_id for patient in matches))
-            return None, f"Several patients have this reference; write it exactly: {names}."
-        return None, f"No patient has this id or reference. {damage_message(text)}".strip()
+            fault = gettext(
+                "Several patients have this reference. Enter it exactly as one of these: "
+                "%(references)s."
+            ) % {"references": names}
+            return None, fault
+        fault = gettext("No patient has this ID or reference.")
+        return None, f"{fault} {damage_message(text)}".strip()

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop, ngettext
+
 from backoffice.core.identifiers import visible
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.lists.formulas import unescape_formula
@@ -43,10 +45,13 @@ _MAX_SHOWN: Final = 5
 """Most column names or cells in one message."""
 _LETTERS_SHOWN: Final = 40
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SPREADSHEET: Final = gettext_noop(
+    "This is a spreadsheet file, not a CSV file. Save it as “CSV UTF-8”."
+)
 _NOT_TEXT: Final = {
-    b"PK\x03\x04": "This is a spreadsheet file, not a CSV file: save it as “CSV UTF-8”.",
-    b"\xd0\xcf\x11\xe0": "This is a spreadsheet file, not a CSV file: save it as “CSV UTF-8”.",
-    b"%PDF-": "This is a PDF, not a CSV file.",
+    b"PK\x03\x04": _SPREADSHEET,
+    b"\xd0\xcf\x11\xe0": _SPREADSHEET,
+    b"%PDF-": gettext_noop("This is a PDF, not a CSV file."),
 }
 
 
@@ -89,16 +94,22 @@ class ImportRow:
         return self.command is not None or (self.order_request is not None and not self.faults)
 
 
+def too_large_message() -> str:
+    return gettext("The table is too large. The limit is %(size)s KB.") % {
+        "size": MAX_BYTES // 1024
+    }
+
+
 def read(raw: bytes) -> list[ImportRow]:
     """Return the rows of a table with a header line. Raises UnusableTable.
 
     The separator is a comma, semicolon or tab. The encoding is UTF-8, UTF-16 or Windows-1252.
     """
     if len(raw) > MAX_BYTES:
-        raise UnusableTable(f"The table is too large: at most {MAX_BYTES // 1024} KB are taken.")
+        raise UnusableTable(too_large_message())
     text = _decoded(raw)
     if "\x00" in text:
-        raise UnusableTable("This is not a table of text.")
+        raise UnusableTable(gettext("This file is not a text table. Save it as “CSV UTF-8”."))
     named, text = _named_separator(text)
     first = next((line for line in text.splitlines() if line.strip()), "")
     separator = named or max(SEPARATORS, key=first.count)
@@ -109,16 +120,19 @@ def read(raw: bytes) -> list[ImportRow]:
             if any(cell.strip() for cell in line)
         ]
     except csv.Error as error:
-        raise UnusableTable(f"The table cannot be read: {error}.") from error
+        raise UnusableTable(
+            gettext("The table cannot be read: %(error)s.") % {"error": error}
+        ) from error
     if not lines:
-        raise UnusableTable("The table is empty.")
+        raise UnusableTable(gettext("The table is empty."))
     names = _columns(lines[0][1])
     rows = [ImportRow(number, _cells(names, number, line)) for number, line in lines[1:]]
     if not rows:
-        raise UnusableTable("The table has no rows below its head line.")
+        raise UnusableTable(gettext("The table has no rows below its header."))
     if len(rows) > MAX_ROWS:
         raise UnusableTable(
-            f"The table has {len(rows)} rows; at most {MAX_ROWS} are taken at once."
+            gettext("The table has %(count)s rows. The limit is %(limit)s.")
+            % {"count": len(rows), "limit": MAX_ROWS}
         )
     return rows
 
@@ -138,7 +152,7 @@ _COLUMN_BY_KEY: Final = {squeezed(name): name for name in (*COLUMNS, REASON)}
 def _decoded(raw: bytes) -> str:
     for beginning, words in _NOT_TEXT.items():
         if raw.startswith(beginning):
-            raise UnusableTable(words)
+            raise UnusableTable(gettext(words))
     try:
         if raw.startswith(_UTF16):
             return raw.decode("utf-16")
@@ -151,7 +165,9 @@ def _decoded(raw: bytes) -> str:
         except UnicodeDecodeError:
             return raw.decode("cp1252")
     except UnicodeDecodeError as error:
-        raise UnusableTable("The encoding is unknown: save the table as “CSV UTF-8”.") from error
+        raise UnusableTable(
+            gettext("The encoding is unknown. Save the table as “CSV UTF-8”.")
+        ) from error
 
 
 def _named_separator(text: str) -> tuple[str, str]:
@@ -186,14 +202,26 @@ def _columns(headers: Sequence[str]) -> list[str]:
     if unknown:
         troubles.append(" ".join(map(_unknown_column_message, unknown[:_MAX_SHOWN])))
         if len(unknown) > _MAX_SHOWN:
-            troubles.append(f"{len(unknown) - _MAX_SHOWN} more columns are unknown.")
+            more = len(unknown) - _MAX_SHOWN
+            troubles.append(
+                ngettext(
+                    "%(count)s more column is unknown.", "%(count)s more columns are unknown.", more
+                )
+                % {"count": more}
+            )
     if lacking:
-        troubles.append(f"The first line must name the columns; missing: {', '.join(lacking)}.")
+        troubles.append(
+            gettext("The first line must contain the column names. Missing: %(columns)s.")
+            % {"columns": ", ".join(lacking)}
+        )
     twice = sorted({name for name in names if name and names.count(name) > 1})
     if twice:
-        troubles.append(f"A column is named twice: {', '.join(twice)}.")
+        troubles.append(
+            gettext("These columns appear more than once: %(columns)s.")
+            % {"columns": ", ".join(twice)}
+        )
     if unknown:
-        troubles.append(f"The columns are: {', '.join(COLUMNS)}.")
+        troubles.append(gettext("Valid columns: %(columns)s.") % {"columns": ", ".join(COLUMNS)})
     if troubles:
         raise UnusableTable(" ".join(troubles))
     return names
@@ -203,8 +231,11 @@ def _unknown_column_message(header: str) -> str:
     word = squeezed(header)
     near = get_close_matches(word, _COLUMN_BY_KEY, n=1, cutoff=_MIN_SIMILARITY)
     near = near or [key for key in _COLUMN_BY_KEY if len(word) >= _MIN_PART_LETTERS and word in key]
-    proposal = f" Did you mean {_COLUMN_BY_KEY[near[0]]}?" if near else ""
-    return f"“{_short(header)}” is not a column.{proposal}"
+    words = gettext("“%(name)s” is not a column.") % {"name": _short(header)}
+    if not near:
+        return words
+    proposal = gettext("Did you mean %(column)s?") % {"column": _COLUMN_BY_KEY[near[0]]}
+    return f"{words} {proposal}"
 
 
 def _cells(names: Sequence[str], number: int, line: Sequence[str]) -> dict[str, str]:
@@ -216,8 +247,11 @@ def _cells(names: Sequence[str], number: int, line: Sequence[str]) -> dict[str, 
     if surplus:
         named = ", ".join(f"“{_short(cell)}”" for cell in surplus[:_MAX_SHOWN])
         raise UnusableTable(
-            f"Line {number} has more cells than the first line names: {named}. Name their column, "
-            "or put text with a separator in quotation marks."
+            gettext(
+                "Line %(line)s has more cells than the header: %(cells)s. Add the missing column "
+                "names, or put text that contains a separator in quotation marks."
+            )
+            % {"line": number, "cells": named}
         )
     cells = dict(zip(names, line, strict=False))
     return {name: unescape_formula(cells.get(name, "").strip()) for name in COLUMNS}

@@ -93,7 +93,7 @@ def test_order_under_account_lacking_the_test_is_not_sent(
     page.open(clinic.page("new"))
     choose(page, test)
     page.wait_for_text(f"{SHARED}, the only account that offers everything ordered")
-    page.wait_for_text("Nothing is in the way.")
+    page.wait_for_text("No problems found.")
     assert f"does not offer: {test[1]}" in page.text("#id_lab_account")
     page.click(f'#id_lab_account option[value="{clinic.account(SECOND)}"]')
     message = (
@@ -119,13 +119,13 @@ def test_import_under_pending_account_succeeds(page: Browser, clinic: OrderOffic
     page.type("#id_sample_id", "PENDING-1")
     page.wait_for_text("2 accounts can be used")
     page.click(f'#id_lab_account option[value="{clinic.account(PENDING)}"]')
-    page.wait_for_text("Nothing is in the way.")
+    page.wait_for_text("No problems found.")
     save_screenshot(page, "import-under-pending-account")
     page.click("[data-review]")
     page.wait_for_text("Import this order?")
     assert PENDING in page.text("form.review")
     page.click("form.review button.primary")
-    page.wait_for_text("The order is imported.", WORKER_SECONDS)
+    page.wait_for_text("Order imported.", WORKER_SECONDS)
     rows = clinic.office.sandbox.query(
         "SELECT a.account_name, a.status FROM sandbox_order o"
         " JOIN sandbox_labaccount a ON a.id = o.lab_account_id WHERE o.sample_id = 'PENDING-1'"
@@ -156,11 +156,11 @@ def test_import_table_shows_account_chosen_for_each_row(page: Browser, clinic: O
         f"{clinic.patient},{test_name},ROW-2,{SECOND}",
     ]
     page.type("#id_rows", "\n".join(rows))
-    page.click_text("Check the rows")
+    page.click_text("Check rows")
     page.wait_for_text("only one that offers the test")
     page.wait_for_text(f"{SECOND} does not offer {test_name}.")
     save_screenshot(page, "import-table-accounts")
-    page.click_text("Import 1 good row")
+    page.click_text("Import 1 ready row")
     wait_until(
         lambda: (
             clinic.office.sandbox.query(

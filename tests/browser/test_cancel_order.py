@@ -100,7 +100,7 @@ def place_under(page: Browser, office: Office, account_name: str) -> str:
     choose_account(page, office, account_name)
     page.click("[data-review]")
     page.click("form.review button.primary")
-    page.wait_for_text("The order is placed", WORKER_SECONDS)
+    page.wait_for_text("Order placed", WORKER_SECONDS)
     return page.url.partition("/orders/")[2].partition("/")[0]
 
 
@@ -109,7 +109,7 @@ def choose_account(page: Browser, office: Office, name: str) -> None:
         "SELECT id::text FROM labs_labaccount WHERE account_name = %s", (name,)
     )
     page.click(f'#id_lab_account option[value="{key}"]')
-    page.wait_for_text("Nothing is in the way.")
+    page.wait_for_text("No problems found.")
 
 
 def test_order_at_wrong_lab_is_replaced(
@@ -120,11 +120,11 @@ def test_order_at_wrong_lab_is_replaced(
     page.click_text("Cancel order…")  # 1
     page.click("#id_why option[value=wrong_lab]")  # 2
     page.click_text("Cancel and reorder")  # 3
-    page.wait_for_text("New order, in place of another", WORKER_SECONDS)
+    page.wait_for_text("New order, replacing another", WORKER_SECONDS)
     assert status(office, order) == "cancelled", "the old order is not canceled"
     assert f"replaces={order}" in page.url
     page.wait_for_text(TEST_NAMES["on_site_collection"])
-    page.wait_for_text("This order replaces one at the wrong lab: choose the account again.")
+    page.wait_for_text("This order replaces one at the wrong lab. Choose the account again.")
     assert f"{WRONG_ACCOUNT}, number" in page.text("#id_lab_account"), (
         "the old account is not named"
     )
@@ -133,7 +133,7 @@ def test_order_at_wrong_lab_is_replaced(
     page.click("[data-review]")  # 5
     page.wait_for_text("which went to the wrong lab")
     page.click("form.review button.primary")  # 6
-    page.wait_for_text("The order is placed", WORKER_SECONDS)
+    page.wait_for_text("Order placed", WORKER_SECONDS)
     replacement = page.url.partition("/orders/")[2].partition("/")[0]
     assert account_name(office, order) == WRONG_ACCOUNT
     assert account_name(office, replacement) == RIGHT_ACCOUNT

@@ -108,7 +108,7 @@ def test_response_that_is_not_a_pdf_is_explained(page: Browser, office: Office) 
     address = f"{office.url}/orders/{order_id}/documents/requisition/"
     answers: list[tuple[dict[str, Any], str]] = [
         ({"status": 404, "body": {"detail": "none"}}, "The service has no requisition"),
-        ({"status": 403, "body": {"detail": "closed beta"}}, "refused to give this document"),
+        ({"status": 403, "body": {"detail": "closed beta"}}, "refused to send this document"),
         ({"body": "<html>", "headers": {"Content-Type": "application/pdf"}}, "a readable PDF"),
     ]
     for answer, message in answers:
@@ -136,7 +136,7 @@ def test_several_orders_are_printed_as_one_pdf(page: Browser, office: Office) ->
     page.click('input[value="abn"]')
     save_screenshot(page, "documents-choose")
     page.click('button[name="go"]')
-    page.wait_for_text("Left out", 60)
+    page.wait_for_text("Skipped", 60)
     page.wait_for_text("No ABN is needed for this order.")
     page.wait_for_text("The service has no requisition for this order")
     save_screenshot(page, "documents-job")

@@ -94,18 +94,18 @@ def test_tests_are_ordered_within_interaction_budget(page: Browser, clinic: Orde
         page.click(f'a[href="/patients/{clinic.patient}/"]')  # the name above the order
         interactions += 1
     page.click(f'a[href="/orders/new/{clinic.patient}/"]')
-    page.wait_for_text("To order")
+    page.wait_for_text("Order summary")
     page.type("#id_panel", name)  # It has the focus.
     page.find(f'#choices input[value="{test}"]')
     page.type("#id_panel", ENTER)
     interactions += 3
     page.find(f'.chosen-tests input[value="{test}"]')
-    page.wait_for_text("Nothing is in the way.")
+    page.wait_for_text("No problems found.")
     page.click("[data-review]")
     page.wait_for_text("Place this order?")
     page.click("form.review button.primary")
     interactions += 2
-    page.wait_for_text("The order is placed")
+    page.wait_for_text("Order placed")
     assert interactions <= BUDGET, interactions
     assert_within(began, SECONDS)
     commands = clinic.back_office.query(

@@ -101,7 +101,7 @@ def test_instructions_open_or_the_lab_gives_none(clinician: Client, find_order: 
     assert "Collection instructions" in text_of(opened(clinician, "instructions", order))
     without = find_order(where=f"NOT {has} AND {alive}")
     answer = opened(clinician, "instructions", without)
-    assert answer.status_code == 404 and "gives no collection" in answer.content.decode()
+    assert answer.status_code == 404 and "has no collection" in answer.content.decode()
 
 
 def test_result_documents_of_order_and_transaction_open(

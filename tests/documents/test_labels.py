@@ -92,7 +92,7 @@ def test_zone_that_is_assumed_says_so(clinician: Client, order: Order) -> None:
         ("?number=3&collected_at=", EMPTY),
         ("?number=&collected_at=", EMPTY),
         ("", EMPTY),
-        ("?number=3&collected_at=soon", "Enter a date and a time"),
+        ("?number=3&collected_at=soon", "Enter a collection date and time"),
         ("?number=3&collected_at=0001-01-01T00:00", "before the order was created"),
         ("?number=3&collected_at=9999-12-31T23:59", FUTURE),
         ("?number=0&now=1", "1 to 30 labels"),
@@ -175,7 +175,7 @@ def test_labels_of_many_orders_carry_their_known_times(
     at = timezone.now() - timedelta(hours=20)
     visit(order, at)
     page = choose(clinician, [order, other]).content.decode()
-    assert "No collection time is known of 1 of 2 orders" in page
+    assert "1 of 2 orders has no collection time" in page
     job = finish(prepare(clinician, [order, other], "labels", labels="1"))
     assert (job.done, job.failed) == (1, 1)
     assert on_label(at) in pages_of(clinician, job)[0]

@@ -264,7 +264,7 @@ def test_more_orders_than_allowed_are_refused_in_words(
         rows.append(copy)
     Order.objects.bulk_create(rows)
     page = choose(clinician).content.decode()
-    assert "At most 200 orders can be printed at once" in page and 'name="go"' not in page
+    assert "You can print up to 200 orders at once" in page and 'name="go"' not in page
 
 
 def test_same_form_sent_twice_is_one_job(clinician: Client, find_order: FindOrder) -> None:
@@ -331,7 +331,7 @@ def test_file_that_cannot_be_decrypted_is_not_sent(
         cursor.execute("UPDATE orders_printfile SET content = overlay(content placing %s from 60)",
                        [b"damaged"])  # fmt: skip
     answer = clinician.get(reverse("documents:job-file", args=[job.pk]), follow=True)
-    assert "There is no file." in answer.content.decode()
+    assert "This print job has no file." in answer.content.decode()
     assert not AuditEntry.objects.filter(object_type="requisition").exists()
 
 
@@ -365,14 +365,14 @@ def test_only_what_may_succeed_is_tried_again(
     )
     job = finish(prepare(clinician, [order, late, canceled], "requisition", "abn"))
     assert (job.done, job.failed) == (0, 6)
-    assert "Try 1 of the 6 left out again" in page_of(clinician, job)
+    assert "Retry 1 of 6 skipped" in page_of(clinician, job)
     clinician.post(reverse("documents:job-retry", args=[job.pk]))
     job = finish(PrintJob.objects.get(pk=job.pk))
     assert (job.done, job.failed, job.pages) == (1, 5, 1)
     retry = reverse("documents:job-retry", args=[job.pk])
     assert retry not in page_of(clinician, job)
     answer = clinician.post(retry, follow=True).content.decode()
-    assert "Nothing that was left out is available now." in answer
+    assert "None of the skipped documents is available now." in answer
     job.refresh_from_db()
     assert (job.state, job.failed, job.pages) == ("done", 5, 1)
 
@@ -387,6 +387,6 @@ def test_canceled_job_counts_what_was_done_before(clinician: Client, find_order:
     assert printing._store(fetched, token, outcomes)
     clinician.post(reverse("documents:job-cancel", args=[job.pk]))
     page = page_of(clinician, job)
-    assert "1 of 3 documents were fetched before." in page and "Left out" not in page
+    assert "1 of 3 documents were ready before." in page and "Skipped" not in page
     row = clinician.get("/orders/documents/").content.decode()
     assert "Canceled after 1 of 3" in row

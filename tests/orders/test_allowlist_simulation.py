@@ -124,7 +124,9 @@ def test_order_under_removed_account_would_be_refused() -> None:
     create_request(other, SECOND_ACCOUNT)
     found = replay_change(FIRST_ACCOUNT, False)
     assert (found.total, found.unknown, found.refused_already) == (2, 0, 0)
-    assert refusal_reasons(found) == {under.pk: "Our team may not use its account, Account 1."}
+    assert refusal_reasons(found) == {
+        under.pk: "Our team is not allowed to use the order’s account, Account 1."
+    }
 
 
 def test_order_without_account_needs_single_active_account() -> None:
@@ -134,7 +136,7 @@ def test_order_without_account_needs_single_active_account() -> None:
     create_request(named, FIRST_ACCOUNT)
     assert not replay_change(FIRST_ACCOUNT, True).refused
     assert refusal_reasons(replay_change(SECOND_ACCOUNT, True)) == {
-        automatic.pk: "It names no account, and 2 are active: Account 1, Account 2."
+        automatic.pk: "The order names no account, and 2 are active: Account 1, Account 2."
     }
 
 
@@ -173,7 +175,7 @@ def test_no_account_left_refuses_all() -> None:
     remove_team(SECOND_ACCOUNT)
     placed = create_order(1)
     assert refusal_reasons(replay_change(FIRST_ACCOUNT, False)) == {
-        placed.pk: "Our team may use no account at this lab."
+        placed.pk: "Our team is not allowed to use any account at this lab."
     }
 
 
@@ -181,7 +183,7 @@ def test_no_active_account_left_refuses_all() -> None:
     LabAccount.objects.filter(pk=SECOND_ACCOUNT).update(status="suspended")
     placed = create_order(1)
     assert refusal_reasons(replay_change(FIRST_ACCOUNT, False)) == {
-        placed.pk: "No account that our team may use at this lab is active."
+        placed.pk: "Our team has no active account at this lab."
     }
 
 
@@ -319,7 +321,7 @@ def test_page_lists_refused_orders_before_the_change(
 def test_page_without_refused_orders_says_so(client: Client, management_access: None) -> None:
     create_request(create_order(1), SECOND_ACCOUNT)
     client.force_login(User.objects.get())
-    assert "None of 1 order would have been refused." in effects_of_removing_team(client)
+    assert "1 order would not have been refused." in effects_of_removing_team(client)
 
 
 def test_whole_list_of_refused_orders_is_downloaded(
@@ -341,8 +343,8 @@ def test_whole_list_of_refused_orders_is_downloaded(
     rows = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
     assert [row["Order"] for row in rows] == [str(one.pk) for one in placed]
     assert rows[0]["Last name"] == "'=1+1" and rows[1]["Last name"] == "Notreal"
-    assert rows[0]["Reason"] == "Our team may not use its account, Account 1."
-    assert rows[0]["Refused today, too"] == "no"
+    assert rows[0]["Reason"] == "Our team is not allowed to use the order’s account, Account 1."
+    assert rows[0]["Also refused today"] == "no"
     entry = AuditEntry.objects.filter(object_type="order", action="export").get()
     assert entry.object_ids == [str(one.pk) for one in placed] and entry.row_count == 30
     assert set(entry.patient_ids) == {uid("patient", 1)}
@@ -369,7 +371,9 @@ def test_page_counts_orders_that_must_choose_an_account(
     url = reverse("labs:account-effects", args=[SECOND_ACCOUNT])
     text = " ".join(client.get(url, {"teams": [str(TEAM)]}).content.decode().split())
     assert "None of 2 orders would have been refused." in text
-    expected = "2 orders would have to name an account: 2 would be active (Account 1, Account 2)."
+    expected = (
+        "2 orders would have to name an account, because 2 would be active: Account 1, Account 2."
+    )
     assert expected in text
 
 
@@ -377,4 +381,4 @@ def test_change_of_another_team_replays_nothing(client: Client, management_acces
     client.force_login(User.objects.get())
     url = reverse("labs:account-effects", args=[FIRST_ACCOUNT])
     text = client.get(url, {"teams": [str(TEAM), str(uid("team", 2))]}).content.decode()
-    assert "Our orders in the last" not in text
+    assert "Our orders from the last" not in text

@@ -121,8 +121,8 @@ def test_empty_mirror_and_empty_result_have_different_texts(
 ) -> None:
     assert b"No orders yet" in client.get(ADDRESS).content
     make_order(1)
-    assert b"No order matches" in client.get(ADDRESS, {"status": "lost"}).content
-    assert b"No order matches" in client.get(ADDRESS, {"bucket": "closed"}).content
+    assert b"No matching orders" in client.get(ADDRESS, {"status": "lost"}).content
+    assert b"No matching orders" in client.get(ADDRESS, {"bucket": "closed"}).content
 
 
 @pytest.fixture

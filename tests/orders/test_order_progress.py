@@ -161,7 +161,7 @@ def turn_text(client: Client, row: Order) -> str:
 def turn_in_list_text(client: Client) -> str:
     """Return the turn of the only order in the list."""
     page = client.get("/orders/").content.decode()
-    cell = page[page.index('<td data-label="Turn">') :]
+    cell = page[page.index('<td data-label="Waiting on">') :]
     return " ".join(strip_tags(cell[: cell.index("</td>")]).split())
 
 
@@ -186,7 +186,7 @@ def test_handled_exception_shows_person_time_and_outcome(client: Client, clinici
     Handling.objects.update(outcome="snoozed", reason="On a trip")
     words = turn_text(client, row)
     assert "Snoozed by cora, " in words and "just now: “On a trip”. Due again " in words
-    assert turn_in_list_text(client) == "Put off"
+    assert turn_in_list_text(client) == "Snoozed"
     Handling.objects.update(until=timezone.now() - timedelta(minutes=1))
     assert turn_in_list_text(client).startswith("Clinic"), "it is due again"
     Handling.objects.update(until=timezone.now() + timedelta(days=1))

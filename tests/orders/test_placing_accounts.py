@@ -332,12 +332,12 @@ def test_table_accepts_accounts_by_name_and_number(clinician_client: Client) -> 
     assert account_of(rows[0]) == "Made-up Clinic East, number NUM-1"
     assert account_of(rows[1]) == "Made-up Clinic West, number NUM-2"
     assert rows[2].faults == [
-        "“Clinic” may be several accounts: Made-up Clinic East, number NUM-1 or "
-        "Made-up Clinic West, number NUM-2. Write the number of one."
+        "“Clinic” matches several accounts: Made-up Clinic East, number NUM-1; "
+        "Made-up Clinic West, number NUM-2. Enter the number of one."
     ]
     assert "Made-up Clinic South, number" in rows[3].faults[0]
-    assert "cannot be used: it is suspended" in rows[3].faults[0]
-    assert "“elsewhere” is no account that can be used here." in rows[4].faults[0]
+    assert "cannot be used because it is suspended" in rows[3].faults[0]
+    assert "“elsewhere” is not an account that can be used here." in rows[4].faults[0]
 
 
 def test_table_reads_catalogs_once_for_all_rows(clinician_client: Client) -> None:

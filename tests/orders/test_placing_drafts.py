@@ -33,7 +33,7 @@ def test_draft_is_saved_and_can_be_discarded(clinician_client: Client) -> None:
     given = {**form_values(clinical_notes="half a tho"), "do": "save"}
     assert clinician_client.post(address, given).status_code == 302
     page = clinician_client.get(address).content.decode()
-    assert "half a tho" in page and "Your draft" in page
+    assert "half a tho" in page and "Draft saved" in page
     assert clinician_client.post(address, {"do": "discard"}).status_code == 302
     assert not OrderDraft.objects.exists()
 
@@ -62,7 +62,7 @@ def test_changed_draft_must_be_reviewed_again(clinician_client: Client) -> None:
     answer = clinician_client.post(address, given)
     assert answer.status_code == 422
     page = answer.content.decode()
-    assert "The draft changed meanwhile" in page and "second" in page
+    assert "The draft has changed" in page and "second" in page
     assert not CommandRecord.objects.exists()
     shown = answer.context["form"]
     again = {name: str(shown[name].value()) for name in given}
@@ -196,8 +196,8 @@ def test_new_order_does_not_overwrite_draft(clinician_client: Client, name: str)
     saved = OrderDraft.objects.get().typed
     begin_url = f"{address}?{name}={uid('order', 1)}"
     page = clinician_client.get(begin_url).content.decode()
-    assert "You have a draft of" in page and f'href="{address}"' in page
-    assert "Your draft, kept" not in page
+    assert "Draft for this patient saved" in page and f'href="{address}"' in page
+    assert "not submitted" not in page
     assert OrderDraft.objects.get().typed == saved
     assert clinician_client.post(begin_url, {"do": "begin"})["Location"] == address
     order_request = clinician_client.get(address).context["order_request"]
@@ -217,7 +217,7 @@ def test_refused_order_does_not_overwrite_draft(clinician_client: Client) -> Non
     clinician_client.post(
         order_form_url(clinician_client), {**form_values(clinical_notes="newer"), "do": "leave"}
     )
-    assert "You have a draft of" in clinician_client.get(again).content.decode()
+    assert "Draft for this patient saved" in clinician_client.get(again).content.decode()
     assert clinician_client.post(again, {"do": "begin"})["Location"] == again
     answer = clinician_client.get(again)
     assert answer.context["order_request"].note == "refused"

@@ -154,9 +154,9 @@ def offered_methods(client: Client, **values: Any) -> dict[str, str]:
 
 def test_only_methods_of_the_lab_can_be_chosen(clinician_client: Client) -> None:
     Lab.objects.update(collection_methods=["walk_in_test", "testkit"])
-    choices = {"": "As the tests say", "testkit": "Test kit", "walk_in_test": "Walk-in"}
+    choices = {"": "Test default", "testkit": "Test kit", "walk_in_test": "Walk-in"}
     assert offered_methods(clinician_client) == choices
-    unavailable = {"on_site_collection": "On-site collection: not at this lab"}
+    unavailable = {"on_site_collection": "On-site collection (not at this lab)"}
     assert (
         offered_methods(clinician_client, collection_method="on_site_collection")
         == choices | unavailable
@@ -360,6 +360,6 @@ def test_diagnosis_codes_are_optional_until_insurance_pays(clinician_client: Cli
     assert "(optional)" in diagnosis_label()
     assert "(optional)" not in diagnosis_label(billing_type="commercial_insurance")
     assert (
-        "Needed where insurance pays"
+        "Required if insurance is billed"
         in clinician_client.get(order_form_url(clinician_client)).content.decode()
     )

@@ -83,11 +83,11 @@ def test_incorrect_account_cannot_be_chosen_again(clinician_client: Client, kind
     page = clinician_client.get(order_form_url(clinician_client), {"replaces": CANCELED_ORDER})
     choices = dict(page.context["form"].fields["lab_account"].choices)
     assert [*choices] == ["", str(SECOND_ACCOUNT), str(ACCOUNT)]
-    assert choices[str(ACCOUNT)].endswith(": used for the canceled order")
+    assert choices[str(ACCOUNT)].endswith(" (used for the canceled order)")
     answer = send_review(clinician_client, lab_account=str(ACCOUNT), clinical_notes="call first")
     assert answer.status_code == 422 and stop_kinds(answer) == {"incorrect account"}
     shown = answer.content.decode()
-    assert "The canceled order was placed under this account. Choose another one." in shown
+    assert "The canceled order used this account. Choose another account." in shown
     assert 'href="#id_lab_account" data-fix' in shown and "call first" in shown
     assert send_review(clinician_client, lab_account="").status_code == 422, "a person must choose"
     assert send_review(clinician_client, lab_account=str(SECOND_ACCOUNT)).status_code == 302
@@ -97,7 +97,7 @@ def test_replacement_needs_another_account_or_lab(clinician_client: Client) -> N
     create_request(create_canceled_order(), ACCOUNT)
     answer = send_review(clinician_client)
     assert answer.status_code == 422 and stop_kinds(answer) == {"no other account"}
-    assert "Made-up account: used for the canceled order" in answer.content.decode()
+    assert "Made-up account (used for the canceled order)" in answer.content.decode()
 
 
 def test_unknown_account_must_be_chosen(clinician_client: Client) -> None:
@@ -222,7 +222,7 @@ def test_answers_of_canceled_order_are_filled_in(clinician_client: Client, begin
     assert page.context["order_request"].value(f"q-2-{QUESTION['id']}") == "12"
     shown = page.content.decode()
     assert 'value="12"' in shown
-    hint = "Answers from the canceled order are filled in where the same question is asked."
+    hint = "Answers from the canceled order are filled in where the question is the same."
     assert (hint in shown) is (begin == "replaces")
 
 
@@ -256,7 +256,7 @@ def test_unknown_answers_must_be_given_again(clinician_client: Client) -> None:
     page = clinician_client.get(
         order_form_url(clinician_client), {"replaces": CANCELED_ORDER}
     ).content.decode()
-    assert "The answers given with the canceled order are not known here. Give them again." in page
+    assert "The answers on the canceled order are not known. Answer the questions again." in page
 
 
 def account_text(client: Client, shown: Order) -> str:

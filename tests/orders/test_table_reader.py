@@ -34,8 +34,8 @@ def test_headers_are_read_in_any_spelling(header: str) -> None:
         ("Biling Typ", "“Biling Typ” is not a column. Did you mean billing_type?"),
         ("Collected by", "“Collected by” is not a column."),
         ("account", "“account” is not a column. Did you mean lab_account?"),
-        ("zzz", "“zzz” is not a column. The columns are: patient, test,"),
-        ("sample id", "A column is named twice: sample_id."),
+        ("zzz", "“zzz” is not a column. Valid columns: patient, test,"),
+        ("sample id", "These columns appear more than once: sample_id."),
         ("\x1b[31m", "“␣[31m” is not a column."),
     ],
 )
@@ -82,7 +82,7 @@ def test_encodings_of_spreadsheets_are_read(encoding: str) -> None:
         (b"%PDF-1.7", "PDF"),
         (b"patient,test,sample_id\n\x81,b,c\n", "encoding is unknown"),
         (b"\xff\xfeabc", "encoding is unknown"),
-        (b"patient,test,sample_id\na,\x00,c\n", "not a table of text"),
+        (b"patient,test,sample_id\na,\x00,c\n", "not a text table"),
     ],
 )
 def test_files_of_another_kind_are_refused_with_cause(raw: bytes, words: str) -> None:

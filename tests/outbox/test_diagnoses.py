@@ -188,4 +188,4 @@ def test_import_form_says_that_it_takes_no_codes(
 ) -> None:
     response = harness.client("clinician").get(reverse("orders:import", args=[person.pk]))
     page = response.content.decode()
-    assert "An import takes no diagnosis codes" in page and "id_diagnosis" not in page
+    assert "Imported orders take no diagnosis codes" in page and "id_diagnosis" not in page

@@ -94,7 +94,7 @@ def test_case_b03_one_sample_in_six_spellings_is_one_order(
     first, *others = rows_of(page)
     assert first.is_importable and not any(row.is_importable for row in others)
     for row in others[:3]:
-        assert "Line 2 has this sample id too." in row.faults
+        assert "Line 2 has the same sample ID." in row.faults
     assert any("Character 7" in one and "line break" in one for one in others[3].faults)
     assert any("Character 7" in one and "U+001B" in one for one in others[4].faults)
     assert first.command == CommandRecord.objects.get()
@@ -109,7 +109,7 @@ def test_sample_of_an_order_in_another_spelling_is_refused(
     Order.objects.filter(pk=Order.objects.order_by("pk")[0].pk).update(sample_id="Known-7")
     raw = f"patient,test,sample_id\nclinic-0000063,Heart Kit,{spelling}\n".encode()
     (row,) = rows_of(upload(client, raw))
-    words = "An order has this sample id already, written “Known-7”."
+    words = "Another order already has this sample ID, written “Known-7”."
     assert row.faults == [words]
     person_values = {
         name: values[0] for name, values in drafts.person_values(person.user, person).items()

@@ -152,7 +152,7 @@ def test_other_spellings_are_the_same_sample(
         f'{PATIENT},{TEST},"{spelling}"\r\n'
     )
     first, second = rows_of(upload(harness.client("clinician"), raw.encode(), "import"))
-    assert first.is_importable and second.faults == ["Line 2 has this sample id too."]
+    assert first.is_importable and second.faults == ["Line 2 has the same sample ID."]
     assert CommandRecord.objects.count() == 1
     assert CommandRecord.objects.get().payload["body"]["sample_id"] == "MADEUP-0003"
 

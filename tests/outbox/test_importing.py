@@ -149,7 +149,7 @@ def test_known_sample_id_is_refused_before_sending(
     }
     response = client.post(reverse("orders:import", args=[person.pk]), values)
     assert response.status_code == 422
-    assert "sample id already" in response.content.decode()
+    assert "already has this sample ID" in response.content.decode()
 
 
 # Tables
@@ -200,7 +200,7 @@ def test_table_imports_good_rows_and_returns_bad_ones(
     lines = list(csv.DictReader(io.StringIO(response.content.decode("utf-8-sig"))))
     assert len(lines) == 4
     row_by_sample = {line["sample_id"]: line for line in lines}
-    assert "Line 2 has this sample id too" in row_by_sample["SHEET-1"]["reason"]
+    assert "Line 2 has the same sample ID" in row_by_sample["SHEET-1"]["reason"]
     assert "No patient" in row_by_sample["SHEET-3"]["reason"]
     assert row_by_sample["SHEET-4"]["test"] == "'=1+1"
     assert "sample ID is missing" in row_by_sample[""]["reason"]
@@ -219,11 +219,11 @@ def test_import_sent_again_shows_its_commands(
     assert Order.objects.filter(sample_id="RELOAD-1").exists()
     page = send_table(client, raw, "import", form_id)
     assert (len(page.context["good"]), len(page.context["bad"])) == (1, 1)
-    assert "1 row asked for" in page.content.decode()
+    assert "1 row requested" in page.content.decode()
     assert reverse("commands:detail", args=[harness.newest_command().pk]) in page.content.decode()
     edited = csv_table([str(person.pk), str(panel.pk), "RELOAD-1"])
     page = send_table(client, edited, "import", form_id)
-    assert "sample id already" in page.content.decode()
+    assert "already has this sample ID" in page.content.decode()
     assert CommandRecord.objects.count() == 1
 
 
@@ -254,10 +254,10 @@ def test_rows_are_checked_in_a_fixed_number_of_queries(
     client = harness.client("clinician")
     head = "patient,test,sample_id,billing_type,collection_method,physician_npi,,"
     bad = {
-        "No physician of ours": ["CELL-1", "", "", "1234567893"],
+        "None of our physicians": ["CELL-1", "", "", "1234567893"],
         "bananas": ["CELL-2", "bananas", "", ""],
         "teleport": ["CELL-3", "", "teleport", ""],
-        "at most 200": ["x" * 250, "", "", ""],
+        "limit is 200": ["x" * 250, "", "", ""],
         "at most 100": ["x" * 150, "", "", ""],
     }
     rows = [[str(person.pk), panel.name, *cells, "", ""] for cells in bad.values()]
@@ -292,11 +292,11 @@ def test_table_check_is_audited(
     ("raw", "words"),
     [
         (b"", "Choose a file"),
-        (b"patient,test\r\n1,2\r\n", "missing: sample_id"),
+        (b"patient,test\r\n1,2\r\n", "Missing: sample_id"),
         (b"patient,test,sample_id\r\n", "no rows"),
         (b'patient,test,sample_id\r\n"open,2,3', "cannot be read"),
-        (b"patient,test,sample_id,test\r\n1,2,3,4\r\n", "named twice"),
-        (b"patient,test,sample_id\r\n" + b"a,b,c\r\n" * 201, "at most 200"),
+        (b"patient,test,sample_id,test\r\n1,2,3,4\r\n", "more than once: test"),
+        (b"patient,test,sample_id\r\n" + b"a,b,c\r\n" * 201, "limit is 200"),
     ],
 )
 def test_unreadable_table_says_why(harness: OutboxHarness, raw: bytes, words: str) -> None:
@@ -357,7 +357,7 @@ def test_missing_physician_fault_lists_our_npis(
     LabAccount.objects.filter(pk=account.pk).update(delegated_flow=PHYSICIAN_REQUIRED_FLOWS[0])
     known = Physician.objects.filter(missing_since=None)[0]
     words = " ".join(check_row(harness.client("clinician"), person, panel, str(account.pk)).faults)
-    assert "our own physician orders: write their NPI" in words
+    assert "needs an ordering physician. Enter one of these NPIs" in words
     assert f"{known.npi} {known.first_name} {known.last_name}" in words
 
 
@@ -388,7 +388,7 @@ def test_ambiguous_account_fault_lists_the_accounts(
         for account in accounts:
             assert f"{account.account_name}, number {account.provider_account_id}" in faults
         assert typed in faults
-    assert "may be several accounts" in " ".join(check_row(client, person, panel, "clinic").faults)
+    assert "matches several accounts" in " ".join(check_row(client, person, panel, "clinic").faults)
 
 
 def test_account_is_found_by_any_unique_name_or_number(
@@ -417,7 +417,7 @@ def test_patient_without_details_has_one_fault(
     )
     (row,) = page.context["rows"]
     (fault,) = row.faults
-    assert "The service has no details of this patient" in fault
+    assert "The service has no demographics for this patient" in fault
     assert "first name" in fault and "zip code" in fault
     assert f">{reference}</a>" in page.content.decode()
 
@@ -428,7 +428,7 @@ def test_missing_patient_details_are_one_fault(
     Demographics.objects.filter(pk=person.pk).update(email="", zip="")
     raw = csv_table([str(person.pk), panel.name, "LACKS-1"])
     (row,) = send_table(harness.client("clinician"), raw, "check").context["rows"]
-    assert row.faults == ["Missing of the patient, to be added on their page: email, zip code."]
+    assert row.faults == ["Missing: email, zip code. Add this on the patient’s page."]
 
 
 def test_rows_keep_line_numbers_after_a_round_trip() -> None:

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import may, requires, staff_user
@@ -38,11 +39,14 @@ MAX_SHOWN: Final = 300
 """Most left-out documents that the page of a job lists."""
 LATEST: Final = 20
 DEFAULT_KINDS: Final = ("requisition",)
-CANNOT_READ: Final = "These filters can no longer be read. Correct them first."
-NOTHING_SELECTED: Final = "Select orders first."
-DELETED: Final = "This file was deleted 24 hours after it was made. Select the orders again."
-
-NOT_AGAIN: Final = "Nothing that was left out is available now. You can select the orders again."
+CANNOT_READ: Final = gettext_noop("Some filters are not valid. Correct them first.")
+NOTHING_SELECTED: Final = gettext_noop("Select orders first.")
+DELETED: Final = gettext_noop(
+    "This file was deleted 24 hours after it was made. Select the orders again."
+)
+NOT_AGAIN: Final = gettext_noop(
+    "None of the skipped documents is available now. You can select the orders again."
+)
 
 
 @requires(*PERMISSIONS)
@@ -57,7 +61,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     else:
         filters, rows = selected_rows(request, ORDER_LIST)
         if filters is None:
-            messages.error(request, CANNOT_READ)
+            messages.error(request, gettext(CANNOT_READ))
             return redirect(f"{ORDER_LIST.url()}?{back}")
         # In the order of the list. One more than the limit shows that there are too many.
         page = ORDER_LIST.page(
@@ -67,7 +71,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     order_by_id = Order.objects.only(*ORDER_COLUMNS).in_bulk(keys)
     orders = [order_by_id[key] for key in keys if key in order_by_id]
     if not orders:
-        messages.error(request, NOTHING_SELECTED)
+        messages.error(request, gettext(NOTHING_SELECTED))
         return redirect(f"{ORDER_LIST.url()}?{back}")
     offered = document_kinds_for(user)
     too_many = len(orders) > printing.MAX_ORDERS
@@ -138,11 +142,15 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
         "labels": _labels(print_job),
         "again": len(printing.retryable_parts(print_job)) if has_ended and print_job.failed else 0,
         "left_out": [
-            (part, KINDS[part.kind].label, *names.get(str(part.order_id), ("Order", "")))
+            (
+                part,
+                gettext(KINDS[part.kind].label),
+                *names.get(str(part.order_id), (gettext("Order"), "")),
+            )
             for part in left_out
         ],
         "back": f"{ORDER_LIST.url()}?{build_query(print_job.query).urlencode()}",
-        "expired": DELETED if print_job.state == PrintJob.State.EXPIRED else "",
+        "expired": gettext(DELETED) if print_job.state == PrintJob.State.EXPIRED else "",
     }
     return render(request, "orders/documents/job.html", context)
 
@@ -170,7 +178,9 @@ def file(request: HttpRequest, job_id: UUID) -> HttpResponse:
     has_file = print_job.has_file and not is_expired
     print_file = PrintFile.objects.filter(job=print_job).first() if has_file else None
     if print_file is None or is_unreadable(print_file, "content"):
-        messages.error(request, DELETED if is_expired else "There is no file.")
+        messages.error(
+            request, gettext(DELETED) if is_expired else gettext("This print job has no file.")
+        )
         return redirect("documents:job", print_job.pk)
     parts = list(PrintPart.objects.fetched(print_job).defer("content"))
     for kind in kinds:
@@ -187,9 +197,9 @@ def cancel_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Stop a job and delete its fetched contents."""
     print_job = _job(request, job_id)
     if printing.cancel(print_job):
-        messages.success(request, "Canceled. What was fetched is deleted.")
+        messages.success(request, gettext("Print job canceled. Its documents were deleted."))
     else:
-        messages.error(request, "The job had already ended.")
+        messages.error(request, gettext("This print job has already ended."))
     return redirect("documents:job", print_job.pk)
 
 
@@ -201,7 +211,7 @@ def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     if printing.retry(print_job):
         enqueueing.wake_worker(printing.TASK, printing.QUEUE)
     else:
-        messages.error(request, NOT_AGAIN)
+        messages.error(request, gettext(NOT_AGAIN))
     return redirect("documents:job", print_job.pk)
 
 
@@ -211,7 +221,7 @@ def _job(request: HttpRequest, job_id: UUID) -> PrintJob:
 
 
 def _labels(job: PrintJob) -> list[str]:
-    return [KINDS[slug].label for slug in job.kinds if slug in KINDS]
+    return [gettext(KINDS[slug].label) for slug in job.kinds if slug in KINDS]
 
 
 def _choices(

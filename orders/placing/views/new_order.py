@@ -12,6 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.safestring import mark_safe
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import requires, staff_user
@@ -27,6 +28,7 @@ from orders.placing.catalog_choices import choices
 from orders.placing.diagnoses import Matches, check_codes, match_diagnoses
 from orders.placing.finding_type import CONFIRM, STOP, Finding
 from orders.placing.findings import (
+    CONFIRM_TO_CONTINUE,
     UNNAMED_CONFIRMATION,
     blocking_findings,
     findings,
@@ -57,7 +59,7 @@ FIELD_HINTS: Final = (
 )
 """Parts of refusal messages that come without a field (orders.md 2.3: match them loosely)."""
 CODE_LETTERS: Final = 20
-CHANGED: Final = "The draft changed meanwhile: look at it again."
+CHANGED: Final = gettext_noop("The draft has changed. Review it again.")
 
 
 class OrderReviewForm(CommandForm):
@@ -198,7 +200,7 @@ def _enqueue(
     if not review_form.is_valid() or review_form.cleaned_data["draft"] != drafts.digest(
         order_request.typed
     ):
-        return CHANGED
+        return gettext(CHANGED)
     command = (
         request_bodies.import_command(order_request)
         if order_request.importing
@@ -358,7 +360,10 @@ def _add_blocking_errors(form: PlaceForm, all_findings: list[Finding]) -> None:
     for finding in blocking_findings(all_findings, form.order_request):
         field = finding.field if finding.field in form.fields else None
         if field is None or field not in form.errors:
-            form.add_error(field, finding.words)
+            words = finding.words
+            if finding.level == CONFIRM:
+                words = f"{words} {gettext(CONFIRM_TO_CONTINUE)}"
+            form.add_error(field, words)
 
 
 def _show_refusal(form: PlaceForm, refused: CommandRecord) -> None:

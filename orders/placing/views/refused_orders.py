@@ -9,6 +9,7 @@ from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from backoffice.accounts.access import may, requires
@@ -26,15 +27,22 @@ def refused_orders(request: HttpRequest, account_id: UUID) -> HttpResponse:
     account = get_object_or_404(LabAccount, pk=account_id)
     is_allowed = ALLOWED.get(request.GET.get("allowed", ""))
     if is_allowed is None:
-        raise BadRequest("The address does not say if our team may use the account.")
+        raise BadRequest(gettext("This link is incomplete. Go back and download again."))
     refused = replay(account, is_allowed, timezone.now()).refused
     by_name = may(request.user, "patients.view")
-    names = ["First name", "Last name"] if by_name else []
-    ordered = f"Ordered ({timezone.get_current_timezone_name()})"
+    names = [gettext("First name"), gettext("Last name")] if by_name else []
+    ordered = gettext("Ordered (%(zone)s)") % {"zone": timezone.get_current_timezone_name()}
     return download_computed(
         request,
         "orders-refused",
-        ["Order", "Test", *names, ordered, "Reason", "Refused today, too"],
+        [
+            gettext("Order"),
+            gettext("Test"),
+            *names,
+            ordered,
+            gettext("Reason"),
+            gettext("Also refused today"),
+        ],
         [_row(refusal, by_name) for refusal in refused],
         subject="order",
         ids=[refusal.order.pk for refusal in refused],

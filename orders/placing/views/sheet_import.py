@@ -12,6 +12,7 @@ from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import requires
@@ -31,9 +32,9 @@ PAGE: Final = "orders/placing/sheet.html"
 class SheetForm(CommandForm):
     """A file, or its text. After the check, the page sends the table as text."""
 
-    file = forms.FileField(label="CSV file", required=False)
+    file = forms.FileField(label=gettext_lazy("CSV file"), required=False)
     rows = forms.CharField(
-        label="Or paste it",
+        label=gettext_lazy("Or paste it"),
         required=False,
         strip=False,
         widget=forms.Textarea({"rows": 6, "class": "sheet-input", "spellcheck": "false"}),
@@ -44,13 +45,11 @@ class SheetForm(CommandForm):
         file = self.cleaned_data["file"]
         if file is not None:
             if file.size > MAX_BYTES:
-                raise UnusableTable(
-                    f"The table is too large: at most {MAX_BYTES // 1024} KB are taken."
-                )
+                raise UnusableTable(table_reader.too_large_message())
             return bytes(file.read())
         text: str = self.cleaned_data["rows"]
         if not text.strip():
-            raise UnusableTable("Choose a file, or paste its text.")
+            raise UnusableTable(gettext("Choose a file, or paste its text."))
         return text.encode()
 
 
@@ -95,7 +94,7 @@ def import_status(request: HttpRequest) -> HttpResponse:
         except ValueError:
             since = None
         if since is None or since.tzinfo is None:
-            raise BadRequest("This is no moment.")
+            raise BadRequest("The time is not valid.")
         rows = CommandRecord.objects.filter(
             kind=ImportOrder.kind, requested_by=request.user.pk, requested_at__gte=since
         )
