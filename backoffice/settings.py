@@ -310,7 +310,9 @@ TEMPLATES: list[dict[str, Any]] = [
 ]
 USE_TZ = True
 TIME_ZONE = env.time_zone("TIME_ZONE", "UTC")
-LANGUAGE_CODE = "en-us"
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("es", "Español")]
+LOCALE_PATHS = [BASE_DIR / "backoffice" / "locale"]
 USE_I18N = True
 
 STATIC_URL = "/static/"

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.django_db
 FORM = {
     "theme": "dark",
     "density": "compact",
+    "language": "en",
     "day_first": "True",
     "hours_24": "True",
     "time_zone": "america/new york",
@@ -38,6 +39,16 @@ def test_preferences_are_stored_and_applied(client: Client) -> None:
     assert printed and re.search(r", \d{1,2} [A-Z]\w\w 20\d\d, \d\d:\d\d E", printed[0])
     client.post("/accounts/logout/")
     assert 'data-theme="dark"' in client.get("/accounts/login/").content.decode()
+
+
+def test_language_is_of_the_person_and_not_of_the_api(client: Client) -> None:
+    user = staff("viewer")
+    client.force_login(user)
+    client.post("/preferences/", {**FORM, "language": "es"})
+    assert '<html lang="es"' in client.get("/preferences/").content.decode()
+    assert '<html lang="en"' in Client().get("/accounts/login/").content.decode()
+    assert client.post("/preferences/", {**FORM, "language": "xx"}).status_code == 400
+    assert User.objects.get(pk=user.pk).language == "es"
 
 
 def test_theme_of_top_bar_is_stored_for_person(client: Client) -> None:

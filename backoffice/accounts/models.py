@@ -22,6 +22,9 @@ class User(AbstractUser):
     single_keys = models.BooleanField(
         default=True, db_default=True, help_text="Shortcuts of one key are on"
     )
+    language = models.CharField(
+        max_length=8, default="en", db_default="en", help_text="One of the setting LANGUAGES"
+    )
     day_first = models.BooleanField(
         default=False, db_default=False, help_text="Dates are written 25 Nov, not Nov 25"
     )

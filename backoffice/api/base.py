@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.utils import timezone
+from django.utils import timezone, translation
 from rest_framework import exceptions
 from rest_framework.authentication import (
     BaseAuthentication,
@@ -75,8 +76,8 @@ class BaseAPIView(APIView):
     http_method_names = ["get", "head", "post"]  # POST where a viewset has a search
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Answer in the default time zone, so that browsers and programs get the same values."""
-        with timezone.override(None):
+        """Answer in the default language and time zone: browsers and programs get the same."""
+        with timezone.override(None), translation.override(settings.LANGUAGE_CODE):
             return super().dispatch(request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

@@ -86,6 +86,7 @@ def main(arguments: list[str]) -> int:
         "bench": lambda names: proofs("bench", names),
         "chaos": lambda names: proofs("chaos", names),
         "manage": manage,
+        "messages": update_messages,
         "shots": shots,
     }
     try:
@@ -413,6 +414,12 @@ def shots(arguments: list[str]) -> int:
         return run_in_foreground(
             [PYTHON, "-m", "tests.browser.shots", *folder], throwaway_environment(servers)
         )
+
+
+def update_messages(arguments: list[str]) -> int:
+    from backoffice.devtools.messages import messages  # Deployments have no Babel.
+
+    return messages(arguments)
 
 
 def run_in_foreground(command: list[str], environment: Mapping[str, str]) -> int:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.templatetags.static import static
 from django.urls import reverse
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import get_language, gettext, ngettext
 from jinja2 import Environment
 
 from backoffice.accounts.access import may
@@ -87,6 +87,7 @@ GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
     "clipboard_svg": clipboard_svg,
     "event_status_differs": formats.event_status_differs,
     "icon": icon_svg,
+    "language_code": get_language,
     "next_actor_word": formats.next_actor_word,
     "order_term": formats.order_term,
     "own_time": formats.own_time,

@@ -6,6 +6,7 @@ from typing import Final
 from zoneinfo import available_timezones
 
 from django import forms
+from django.conf import settings
 
 THEMES: Final = (("", "Same as the system"), ("light", "Light"), ("dark", "Dark"))
 DENSITIES: Final = (
@@ -34,6 +35,9 @@ class PreferencesForm(forms.Form):
     )
     hours_24 = forms.TypedChoiceField(
         label="Times", choices=TIMES, coerce=_is_true, widget=forms.RadioSelect
+    )
+    language = forms.ChoiceField(
+        label="Language", choices=settings.LANGUAGES, widget=forms.RadioSelect
     )
     time_zone = forms.CharField(
         label="Your time zone",

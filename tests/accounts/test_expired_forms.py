@@ -16,6 +16,7 @@ SAME_ORIGIN = {"origin": "http://testserver", "sec-fetch-site": "same-origin"}
 FORM = {
     "theme": "dark",
     "density": "compact",
+    "language": "en",
     "day_first": "False",
     "hours_24": "True",
     "time_zone": "Asia/Tokyo <b>\n\"'",

@@ -139,7 +139,7 @@ def test_token_of_session_status_is_valid_for_forms(settings: Settings) -> None:
     token = client.get("/accounts/login/").context["csrf_token"]
     log_in(client, headers={"x-csrftoken": str(token)})
     form = {"theme": "dark", "density": "default", "time_zone": "UTC"}
-    form |= {"day_first": "False", "hours_24": "False"}
+    form |= {"language": "en", "day_first": "False", "hours_24": "False"}
     old_form = {**form, "csrfmiddlewaretoken": str(token)}
     assert client.post(PAGE, old_form).status_code == 403
     current_token = client.get("/accounts/session/").json()["token"]

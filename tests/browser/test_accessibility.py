@@ -61,7 +61,7 @@ def page(sample: SampleOffice) -> Iterator[Browser]:
 def script() -> str:
     """Return axe-core and our checks. The variable AXE may name a newer axe.min.js."""
     custom_axe = os.environ.get("AXE")
-    axe = Path(custom_axe) if custom_axe else files("axe_core_python") / "axe.min.js"
+    axe = Path(custom_axe) if custom_axe else files("axe_playwright_python") / "axe.min.js"
     # The script runs in a function, where a declaration is not global.
     return f"{axe.read_text()}\n{(Path(__file__).parent / 'findings.js').read_text()}"
 

@@ -12,6 +12,11 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name='user',
+            name='language',
+            field=models.CharField(db_default='en', default='en', help_text='One of the setting LANGUAGES', max_length=8),
+        ),
+        migrations.AddField(
+            model_name='user',
             name='day_first',
             field=models.BooleanField(db_default=False, default=False, help_text='Dates are written 25 Nov, not Nov 25'),
         ),
