@@ -23,11 +23,15 @@ WORD: Final = re.compile(r"[A-Za-zÀ-ÿ]{2,}")
 UNTRANSLATED_WORDS: Final = {
     *("ABN", "API", "CLIA", "CPU", "CSV", "HTTP", "ICD", "ID", "IP", "JSON", "LOINC", "MRN"),
     *("NPI", "NTP", "PDF", "PostgreSQL", "QR", "Redis", "SMS", "SQL", "TLS", "URL", "UTC", "UUID"),
-    *("kB", "lb", "lbs", "MB", "mg", "dL", "min", "ms", "kg", "cm", "ft", "bpm"),
+    *("kB", "lb", "lbs", "MB", "mi", "mg", "dL", "min", "ms", "kg", "cm", "ft", "bpm"),
 }
 """Names, units and abbreviations that are the same in all languages."""
-PRINTED: Final = re.compile(r'(?:^{{-?|\belse|\bor|\bdefault\()\s*"([^"]*)"')
+PRINTED: Final = re.compile(
+    r'^{{-?\s*"([^"]*)"|\b(?:else|or)\s*"([^"]*)"\s*-?}}$|\bdefault\(\s*"([^"]*)"'
+)
 """A literal that an expression prints: `{{ "on" if x else "off" }}`."""
+ATTRIBUTE: Final = re.compile(r'[\w-]+="[^"]*"')
+"""A macro may return attributes of a tag."""
 SENTENCE: Final = re.compile(r'"([A-Z][a-z]+(?:[^"\\]|\\.)*)"')
 MARKED: Final = re.compile(r"(\b(n?gettext|_)\(|\|\s*(date|now_text)\()\s*$")
 NO_TEXT_FUNCTION: Final = re.compile(
@@ -64,6 +68,7 @@ def unmarked_texts(source: str) -> Iterator[str]:
     parser.feed(JINJA.sub(_printed_literals, source))
     parser.close()
     for text in parser.texts:
+        text = ATTRIBUTE.sub("", text)
         if set(WORD.findall(text)) - UNTRANSLATED_WORDS:
             yield " ".join(text.split())
     for token in JINJA.findall(source):
@@ -78,7 +83,7 @@ def unmarked_texts(source: str) -> Iterator[str]:
 def _printed_literals(token: re.Match[str]) -> str:
     """Return what an expression prints as far as it is known; a dot stands for all else."""
     literals = PRINTED.findall(token[0]) if token[0].startswith("{{") else []
-    return " ".join(literals).replace('"', "") or "·"
+    return " ".join(map("".join, literals)).replace('"', "") or "·"
 
 
 @pytest.mark.parametrize(
