@@ -93,7 +93,7 @@ class AccountAdapter(DefaultAccountAdapter):
     ) -> None:
         text = MESSAGE_TEXTS.get(message_template or "")
         if message or text:
-            messages.add_message(request, level, message or gettext(text or ""))
+            messages.add_message(request, level, message or gettext(str(text)))
 
     # Passwords
 

@@ -22,12 +22,16 @@ from backoffice.pages import live
 
 @dataclass(frozen=True, slots=True)
 class NavPage:
-    """One page of a navigation section. The shortcut to it is `g`, then `key`."""
+    """One page of a navigation section. The shortcut to it is `g`, then `key`.
+
+    `group`: the name of the pages beside it in a section of many pages.
+    """
 
     label: str
     route: str
     permission: str
     key: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,11 @@ class NavSection:
     pages: tuple[NavPage, ...]
     short: str = ""
 
+
+DATA: Final = gettext_noop("Data")
+EXCHANGE: Final = gettext_noop("Exchange")
+HEALTH: Final = gettext_noop("Health")
+ACCESS: Final = gettext_noop("Access")
 
 SECTIONS: Final = (
     NavSection(
@@ -94,21 +103,21 @@ SECTIONS: Final = (
         "server-stack",
         "s",
         (
-            NavPage(gettext_noop("Sync"), "system:health", "system.view"),
-            NavPage(gettext_noop("Status"), "operations:status", "system.view"),
-            NavPage(gettext_noop("Service check"), "operations:service-check", "service.check"),
-            NavPage(gettext_noop("Runs"), "runs:list", "system.view"),
-            NavPage(gettext_noop("Differences"), "drift:list", "system.view"),
-            NavPage(gettext_noop("Unknown values"), "system:unknown", "system.view"),
-            NavPage(gettext_noop("Unread records"), "unread:list", "system.view"),
-            NavPage(gettext_noop("Events"), "events:list", "events.view"),
-            NavPage(gettext_noop("Historical pulls"), "wearables:pulls", "patients.view"),
-            NavPage(gettext_noop("Requests"), "commands:list", "commands.view"),
-            NavPage(gettext_noop("Audit"), "audit:list", "audit.view"),
-            NavPage(gettext_noop("API tokens"), "system:tokens", "tokens.manage"),
-            NavPage(gettext_noop("Roles"), "system:roles", "audit.view"),
-            NavPage(gettext_noop("Staff"), "staff:list", "staff.change"),
-            NavPage(gettext_noop("Administration"), "admin:index", "admin.open"),
+            NavPage(gettext_noop("Sync"), "system:health", "system.view", group=DATA),
+            NavPage(gettext_noop("Runs"), "runs:list", "system.view", group=DATA),
+            NavPage(gettext_noop("Differences"), "drift:list", "system.view", group=DATA),
+            NavPage(gettext_noop("Unknown values"), "system:unknown", "system.view", group=DATA),
+            NavPage(gettext_noop("Unread records"), "unread:list", "system.view", group=DATA),
+            NavPage(gettext_noop("Historical pulls"), "wearables:pulls", "patients.view", group=DATA),
+            NavPage(gettext_noop("Events"), "events:list", "events.view", group=EXCHANGE),
+            NavPage(gettext_noop("Requests"), "commands:list", "commands.view", group=EXCHANGE),
+            NavPage(gettext_noop("Status"), "operations:status", "system.view", group=HEALTH),
+            NavPage(gettext_noop("Service check"), "operations:service-check", "service.check", group=HEALTH),
+            NavPage(gettext_noop("Audit"), "audit:list", "audit.view", group=ACCESS),
+            NavPage(gettext_noop("API tokens"), "system:tokens", "tokens.manage", group=ACCESS),
+            NavPage(gettext_noop("Roles"), "system:roles", "audit.view", group=ACCESS),
+            NavPage(gettext_noop("Staff"), "staff:list", "staff.change", group=ACCESS),
+            NavPage(gettext_noop("Administration"), "admin:index", "admin.open", group=ACCESS),
         ),
     ),
 )
@@ -121,6 +130,7 @@ class NavLink:
     label: str
     url: str
     key: str
+    group: str = ""
     current: bool = False
 
 
@@ -175,7 +185,9 @@ def _entries(
         NavEntry(
             section,
             pages[0][1],
-            tuple(NavLink(page.label, url, page.key, url == inside) for page, url in pages),
+            tuple(
+                NavLink(page.label, url, page.key, page.group, url == inside) for page, url in pages
+            ),
             current=(current := any(url == inside for _, url in pages)),
             is_current_link=current and is_current_link,
         )

@@ -14,7 +14,7 @@ def icon_svg(name: str, large: bool = False) -> SafeString:
     return SafeString(svg)
 
 
-@lru_cache(maxsize=1)
-def clipboard_svg() -> SafeString:
-    """Return the icon that all copy buttons of a page refer to by its id."""
-    return SafeString(heroicon_micro("clipboard-document", id="copy-icon"))
+@lru_cache(maxsize=8)
+def shared_icon_svg(name: str) -> SafeString:
+    """Return an icon that other SVGs of the page refer to by its id: `printer-icon`."""
+    return SafeString(heroicon_micro(name, id=f"{name}-icon"))

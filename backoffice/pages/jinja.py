@@ -1,7 +1,7 @@
 """The environment of the Jinja templates: the filters and globals that all of them have.
 
 A filter or a global returns a value or plain text. What returns HTML is a macro in
-`templates/macros/`. The only exceptions are `icon` and `clipboard_svg`, whose SVG is that of a
+`templates/macros/`. The only exceptions are `icon` and `shared_icon_svg`, whose SVG is that of a
 package.
 """
 
@@ -23,7 +23,7 @@ from backoffice.core.time_formats import calendar_day, hour, month_and_year, sho
 from backoffice.core.urls import page_url, record_url
 from backoffice.pages import formats
 from backoffice.pages.form_fields import checkbox_choices
-from backoffice.pages.icons import clipboard_svg, icon_svg
+from backoffice.pages.icons import icon_svg, shared_icon_svg
 from backoffice.pages.javascript_catalog import javascript_catalog_url
 from backoffice.pages.query_strings import (
     address_with,
@@ -85,7 +85,6 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
 GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
     "address_with": address_with,
     "address_without": address_without,
-    "clipboard_svg": clipboard_svg,
     "event_status_differs": formats.event_status_differs,
     "icon": icon_svg,
     "javascript_catalog_url": javascript_catalog_url,
@@ -97,6 +96,7 @@ GLOBALS: Final[Mapping[str, Callable[..., Any]]] = {
     "query_string_without": query_string_without,
     "range_geometry": formats.range_geometry,
     "record_url": record_url,
+    "shared_icon_svg": shared_icon_svg,
     "static": static,
     "term": vocabulary.term,
     "url": url,
