@@ -86,7 +86,10 @@ def test_visit_is_rescheduled_within_interaction_budget(page: Browser, clinic: V
     wait_for_times(page)
     text = page.text(".drawer")
     assert (
-        "Now" in text and "MST" in text and "Your time:" in text and ("EST" in text or "EDT" in text)
+        "Now" in text
+        and "MST" in text
+        and "Your time:" in text
+        and ("EST" in text or "EDT" in text)
     )
     chosen = page.run(f"return document.querySelectorAll('{FREE_SLOTS}')[4].value")
     page.click_element(page.find_all(FREE_SLOTS)[4])  # 4
