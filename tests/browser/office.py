@@ -33,8 +33,8 @@ class Office:
         log_in(page, self.url, name)
 
 
-def log_in(page: Browser, url: str, name: str) -> None:
-    """Sign in without the form and open the start page.
+def log_in(page: Browser, url: str, name: str, start: str = "Find a patient") -> None:
+    """Sign in without the form and open the start page, which has the text `start`.
 
     The session cookie comes from a plain HTTP client. `test_sign_in.py` tests the form.
     """
@@ -44,7 +44,7 @@ def log_in(page: Browser, url: str, name: str) -> None:
                 "Network.setCookie", {"url": url, "name": key, "value": value, "httpOnly": True}
             )
     page.open(f"{url}/")
-    page.wait_for_text("Find a patient")
+    page.wait_for_text(start)
 
 
 @contextlib.contextmanager
