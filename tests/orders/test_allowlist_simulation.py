@@ -319,7 +319,7 @@ def test_page_lists_refused_orders_before_the_change(
 def test_page_without_refused_orders_says_so(client: Client, management_access: None) -> None:
     create_request(create_order(1), SECOND_ACCOUNT)
     client.force_login(User.objects.get())
-    assert "None of 1 order would have been refused." in effects_of_removing_team(client)
+    assert "The 1 order would not have been refused." in effects_of_removing_team(client)
 
 
 def test_whole_list_of_refused_orders_is_downloaded(
@@ -369,7 +369,9 @@ def test_page_counts_orders_that_must_choose_an_account(
     url = reverse("labs:account-effects", args=[SECOND_ACCOUNT])
     text = " ".join(client.get(url, {"teams": [str(TEAM)]}).content.decode().split())
     assert "None of 2 orders would have been refused." in text
-    expected = "2 orders would have to name an account: 2 would be active (Account 1, Account 2)."
+    expected = (
+        "2 orders would have to name an account, because 2 would be active (Account 1, Account 2)."
+    )
     assert expected in text
 
 
