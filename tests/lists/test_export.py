@@ -193,7 +193,7 @@ def test_visits_in_the_zone_of_the_draw(client: Client, role: str) -> None:
     assert {zone: (row["Draw time"], row["Draw time zone is"]) for zone, row in rows.items()} == {
         "America/New_York": ("2026-11-20T07:00-05:00", "given"),
         "America/Chicago": ("2026-11-20T06:00-06:00", "assumed from the state"),
-        "UTC": ("2026-11-20T12:00+00:00", "not known"),
+        "UTC": ("2026-11-20T12:00+00:00", "unknown"),
     }
     row = rows["America/New_York"]
     assert row["Your time (America/Denver)"] == "2026-11-20T05:00:00-07:00"

@@ -117,7 +117,7 @@ def test_results_are_sorted_worst_first_with_missing_ones(
     answer = get_page(client, result)
     assert [one.name for one in answer.context["markers"]] == ["Potassium", "LDL", "Glucose"]
     page = answer.content.decode()
-    for words in ("6.913", "mmol/L", "High", "3 of 4 back", "Insulin", "Not enough sample"):
+    for words in ("6.913", "mmol/L", "High", "3 of 4 received", "Insulin", "Not enough sample"):
         assert words in page, words
 
 

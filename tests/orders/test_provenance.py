@@ -127,7 +127,7 @@ def test_later_run_confirms_status(client: Client) -> None:
     create_order(as_of=row.received_at)
     later = create_run(-60, full=True)
     assert get_page(client).context["sourced_values"][0].source.confirmed_at == later.started_at
-    assert "unchanged" in get_page(client).content.decode()
+    assert "no change" in get_page(client).content.decode()
 
 
 def test_result_and_visit_have_their_own_sources(client: Client) -> None:
