@@ -338,7 +338,7 @@ def test_file_that_cannot_be_decrypted_is_not_sent(
 def test_progress_is_polled_until_the_end(clinician: Client, find_order: FindOrder) -> None:
     job = prepare(clinician, [find_order("ready")], "requisition")
     address = reverse("documents:job-progress", args=[job.pk])
-    assert address in page_of(clinician, job) and "0 of 1 documents" in page_of(clinician, job)
+    assert address in page_of(clinician, job) and "0 of 1 document" in page_of(clinician, job)
     assert "HX-Refresh" not in clinician.get(address).headers
     finish(job)
     assert clinician.get(address).headers["HX-Refresh"] == "true"

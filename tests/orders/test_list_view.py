@@ -316,7 +316,7 @@ def test_reversed_date_range_shows_error_at_last_field(
 
 
 def test_name_filter_explains_its_matching(client: Client, clinician: User) -> None:
-    assert client.get(ADDRESS).content.count(b"Beginnings of words") == 2
+    assert client.get(ADDRESS).content.count(b"The beginning of each name") == 2
 
 
 def test_tabs_show_bucket_counts(client: Client, many: None) -> None:

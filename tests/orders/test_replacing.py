@@ -97,7 +97,7 @@ def test_replacement_needs_another_account_or_lab(clinician_client: Client) -> N
     create_request(create_canceled_order(), ACCOUNT)
     answer = send_review(clinician_client)
     assert answer.status_code == 422 and stop_kinds(answer) == {"no other account"}
-    assert "Made-up account (used for the canceled order)" in answer.content.decode()
+    assert "Made-up account: used for the canceled order" in answer.content.decode()
 
 
 def test_unknown_account_must_be_chosen(clinician_client: Client) -> None:
