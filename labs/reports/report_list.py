@@ -59,7 +59,7 @@ COLUMNS: Final = (
             ExportCell(gettext_noop("Patient"), lambda row: row["report"].user_id),
             ExportCell(gettext_noop("First name"), _person_value("first_name")),
             ExportCell(gettext_noop("Last name"), _person_value("last_name")),
-            ExportCell(gettext_noop("Birth date"), _person_value("dob")),
+            ExportCell(gettext_noop("Born"), _person_value("dob")),
         ),
     ),
     Column(

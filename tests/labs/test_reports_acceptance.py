@@ -99,7 +99,7 @@ def test_changed_report_is_in_the_first_tab_again(client: Client, report: Report
     assert waiting_reports(client) == [report.pk]
     accepted = client.get("/reports/", {"show": "accepted"})
     assert accepted.context["rows"] == []
-    assert "changed since" in client.get("/reports/").content.decode()
+    assert "Changed since accepted" in client.get("/reports/").content.decode()
     accept(client, report)
     assert waiting_reports(client) == []
     sync.store_jobs([(job_record(again), None)])

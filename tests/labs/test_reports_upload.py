@@ -139,7 +139,7 @@ def test_size_limit_is_exact(client: Client, front_desk_user: User, report_folde
     for headers in ({}, JSON):
         answer = client.post(address(), form(file(larger), review="yes"), headers=headers)
         assert answer.status_code == 413
-        assert "more than 10 MB, the most that may be sent at once" in answer.content.decode()
+        assert "larger than 10 MB, the limit for one report" in answer.content.decode()
     assert files_in(report_folder) == []
     assert client.post(address(), form(file(exact))).status_code == 302
     assert ReportFile.objects.get().size == LIMIT
@@ -156,7 +156,7 @@ def test_size_limit_applies_to_all_pictures_together(
     settings.REPORT_MAX_BYTES = 8 * len(half) - 1
     answer = client.post(address(), form(*(file(png(shade=50 + n), f"{n}.png") for n in range(8))))
     assert answer.status_code == 413
-    assert "bytes, the most that may be sent" in answer.content.decode()
+    assert "bytes, the limit for one report" in answer.content.decode()
 
 
 def test_huge_body_is_refused_unread(client: Client, front_desk_user: User) -> None:

@@ -174,7 +174,12 @@ def test_replay_page_lists_failed_events(client: Client, many: None) -> None:
     assert chosen(client, reason="Object missing required field `id`") == 1
     assert chosen(client, since="2026-11-21") == 0
     page = client.get("/system/events/replay/").content.decode()
-    for words in ("Replay 8 events", "Device new", "Expected `int`, got `str`", "would fail again"):
+    for words in (
+        "Replay 8 events",
+        "Device created",
+        "Expected `int`, got `str`",
+        "Would fail again",
+    ):
         assert words in page, words
 
 
@@ -191,7 +196,7 @@ def test_only_chosen_events_are_replayed(client: Client, many: None) -> None:
         },
         follow=True,
     )
-    assert "7 events are applied again" in answer.content.decode()
+    assert "7 events will be replayed" in answer.content.decode()
     pending = set(Event.objects.filter(state="pending").values_list("message_id", flat=True))
     assert pending == {f"msg_{n}" for n in range(1, 8)}
     assert Event.objects.get(pk=later.pk).state == "dead"
@@ -253,7 +258,7 @@ def test_many_events_are_replayed_in_several_requests(client: Client, settings: 
     assert again["shown_at"] == form["shown_at"]
     settings.EVENT_REPLAY_SECONDS = 10
     answer = client.post("/system/events/replay/", {**again, "type": "labtest.order"}, follow=True)
-    assert "5,002 events are applied again" in answer.content.decode()
+    assert "5,002 events will be replayed" in answer.content.decode()
     assert Event.objects.get(message_id="msg_1").state == "dead"
     counts = AuditEntry.objects.filter(action="change").order_by("pk")
     assert list(counts.values_list("row_count", flat=True)) == [5_000, 5_000, 2]
@@ -269,9 +274,9 @@ def test_replay_count_stops_at_cap(client: Client, monkeypatch: pytest.MonkeyPat
     )
     page = client.get("/system/events/replay/").content.decode()
     assert "Replay 500+ events" in page
-    assert "the first 500, by type and reason" in page
+    assert "first 500 by type and reason" in page
     answer = client.post("/system/events/replay/", shown(client), follow=True)
-    assert "1,201 events are applied again" in answer.content.decode()
+    assert "1,201 events will be replayed" in answer.content.decode()
 
 
 @pytest.mark.parametrize(
@@ -286,10 +291,11 @@ def test_skipped_and_quarantined_events_can_be_replayed(
     failed(3)
     form = shown(client, state=state)
     page = client.get("/system/events/replay/", {"state": state}).content.decode()
-    assert f"Replay {words} events" in page
+    heading = "Replay events of other teams" if state == "quarantined" else "Replay skipped events"
+    assert heading in page
     assert "would be set aside again" in page
     answer = client.post("/system/events/replay/", form, follow=True)
-    assert "2 events are applied again" in answer.content.decode()
+    assert "2 events will be replayed" in answer.content.decode()
     assert pending() == {row.message_id for row in rows}
     entry = AuditEntry.objects.get(action="change")
     assert entry.reason.startswith(f"replay of {words} events up to number")
