@@ -99,7 +99,7 @@ def test_code_works_once_within_one_time_step(ada: tuple[User, str]) -> None:
 def test_wrong_codes_are_throttled(client: Client, ada: tuple[User, str]) -> None:
     log_in(client)
     for n in range(5):
-        assert "not right" in send_code(client, f"00000{n}").content.decode()
+        assert "Wrong code" in send_code(client, f"00000{n}").content.decode()
     answer = send_code(client, code(ada[1]))
     assert "Too many wrong codes" in answer.content.decode()
     assert not is_inside(client)
@@ -115,7 +115,7 @@ def test_recovery_code_works_once(client: Client, ada: tuple[User, str]) -> None
     codes = re.findall(r"<code>(\d{8})</code>", page)
     assert len(codes) == 10
     again = client.get("/accounts/second-factor/codes/").content.decode()
-    assert "shown before" in again and not any(one in again for one in codes)
+    assert "shown again" in again and not any(one in again for one in codes)
     for is_accepted in (True, False):
         other = Client()
         log_in(other)
@@ -217,7 +217,7 @@ def test_required_second_factor_blocks_all_other_pages(
     assert client.get("/api/patients/", headers=fetched).status_code == 403
     assert client.post("/preferences/", {"theme": "dark"}).status_code == 403
     assert AuditEntry.objects.count() == entries
-    assert "Your role needs one" in client.get(SET_UP_URL).content.decode()
+    assert "Your role requires one" in client.get(SET_UP_URL).content.decode()
     add_authenticator_app(client)
     assert is_inside(client)
 
@@ -272,7 +272,10 @@ def test_factor_changes_require_recent_authentication(client: Client) -> None:
 def test_password_confirmation_is_throttled(client: Client) -> None:
     client.force_login(person())
     for n in range(5):
-        assert "not your" in client.post("/accounts/proof/", {"password": f"{n}"}).content.decode()
+        assert (
+            "Wrong password"
+            in client.post("/accounts/proof/", {"password": f"{n}"}).content.decode()
+        )
     answer = client.post("/accounts/proof/", {"password": PASSWORD})
     assert "Too many attempts" in answer.content.decode()
 

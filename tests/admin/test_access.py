@@ -145,6 +145,15 @@ def test_record_is_shown_as_received_and_view_is_recorded(
     assert AuditEntry.objects.latest("id").patient_ids == [rows[Order].user_id]
 
 
+def test_lists_name_codes(client: Client, administrator: User) -> None:
+    create_sample_rows()
+    page = client.get(reverse(route_name(LabAccount, "changelist"))).content.decode()
+    assert page.count("Sample Lab (lab-sample)") == 2, "in the filter and in the row"
+    assert "Active (active)" in page and ">active<" not in page
+    page = client.get(reverse(route_name(Transaction, "changelist"))).content.decode()
+    assert "Active (active)" in page
+
+
 @pytest.mark.parametrize("http_method", ["post", "put", "patch", "delete"])
 def test_records_cannot_be_changed(client: Client, administrator: User, http_method: str) -> None:
     for model, row in create_sample_rows().items():

@@ -120,7 +120,7 @@ def test_record_without_own_call_is_read_with_its_list(harness: OutboxHarness) -
     page = fetch(client, row)
     assert "These records can only be fetched with their whole list" in page
     assert SyncRun.objects.get().resource == "markers"
-    assert "already open" in fetch(client, row)
+    assert "already in progress" in fetch(client, row)
     assert SyncRun.objects.count() == 1
     markers = next(one for one in labs_sync.SYNCED_LISTS if one.resource == "markers")
     work_on_run(markers, seconds=30)
@@ -150,7 +150,7 @@ def test_selected_records_are_fetched_but_never_all() -> None:
     assert Lookup.objects.count() == 3 and "must be selected" in answer.content.decode()
     for key in ("-1", "a\0b"):
         answer = client.post(address, {**form, "_selected_action": [*chosen, key]})
-        assert answer.status_code == 400 and "no row of this list" in answer.content.decode()
+        assert answer.status_code == 400 and "not in this list" in answer.content.decode()
         assert client.get(f"{address}{quote(key)}/").status_code == 404
 
 

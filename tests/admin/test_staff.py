@@ -80,7 +80,7 @@ def test_migrations_create_a_group_for_every_role() -> None:
 
 def test_account_is_created_and_recorded(client: Client, administrator: User) -> None:
     answer = client.post(f"{LIST}add/", PERSON)
-    assert answer.status_code == 200 and "shown only this once" in answer.content.decode()
+    assert answer.status_code == 200 and "won’t see this password again" in answer.content.decode()
     created = User.objects.get(username="new-sample")
     assert created.get_full_name() == "Nora Sample" and created.time_zone == "America/Denver"
     assert created.has_usable_password() and created.first_password_until is not None
@@ -305,7 +305,7 @@ def test_list_shows_roles_with_fixed_query_count(client: Client, administrator: 
     client.get(LIST)
     with CaptureQueriesContext(connection) as few:
         page = client.get(LIST).content.decode()
-    assert page.count(">viewer</span>") == 5 and "vera3@example.invalid" in page
+    assert page.count(">Viewer</span>") == 5 and "vera3@example.invalid" in page
     for n in range(5, 30):
         set_name(staff("viewer", f"viewer-{n}"), f"Vera{n}")
     with CaptureQueriesContext(connection) as many:
