@@ -137,7 +137,7 @@ def test_columns_are_chosen_moved_and_remembered(page: Browser, office: Office) 
     page.open(f"{office.url}/orders/?order_type=testkit")
     page.click_text("View")
     page.click('#screen input[name="column"][value="lab"]')
-    page.click_text("Apply")
+    page.click_text("Save layout")
     page.find("tbody td[data-label=Lab]")
     assert "order_type=testkit" in page.url, "the filter stays"
     assert column_titles(page)[-1] == "Lab"
