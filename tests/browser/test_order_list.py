@@ -137,7 +137,7 @@ def test_columns_are_chosen_moved_and_remembered(page: Browser, office: Office) 
     page.open(f"{office.url}/orders/?order_type=testkit")
     page.click_text("View")
     page.click('#screen input[name="column"][value="lab"]')
-    page.click_text("Use these")
+    page.click_text("Save layout")
     page.find("tbody td[data-label=Lab]")
     assert "order_type=testkit" in page.url, "the filter stays"
     assert column_titles(page)[-1] == "Lab"
@@ -148,7 +148,7 @@ def test_columns_are_chosen_moved_and_remembered(page: Browser, office: Office) 
     page.open(f"{office.url}/orders/")
     assert "Lab" in column_titles(page), "remembered"
     page.click("#screen summary")
-    page.click_text("Back to normal")
+    page.click_text("Reset to default")
     wait_until(lambda: "Lab" not in column_titles(page), 60, "the columns are as they come")
 
 
@@ -170,7 +170,7 @@ def test_shift_selects_range_and_escape_clears_selection(page: Browser, office: 
     page.call("DELETE", "/actions")
     page.wait_for_text("4 selected")
     page.click("[data-pick-all]")
-    page.wait_for_text(f"All {order_count(office)} that match")
+    page.wait_for_text(f"All {order_count(office)} matches")
     page.click("[data-everything]")
     page.wait_for_text(f"{order_count(office)} selected")
     press_keys(page, "\ue00c")

@@ -204,7 +204,7 @@ def test_it_can_be_stopped(client: Client, clinician: User, five: None) -> None:
     work()
     run.refresh_from_db()
     assert (run.state, run.done, held()) == ("stopped", 0, set())
-    assert "Do the other 5" in client.get(f"{ADDRESS}bulk/{run.pk}/").content.decode()
+    assert "Do the remaining 5" in client.get(f"{ADDRESS}bulk/{run.pk}/").content.decode()
 
 
 def test_who_lost_the_role_does_nothing_more(client: Client, clinician: User, five: None) -> None:
@@ -340,7 +340,7 @@ def test_only_orders_that_were_shown_are_cancelled(
 def test_at_most_a_hundred_are_cancelled_at_once(client: Client, clinician: User) -> None:
     Order.objects.bulk_create(order(n, low_level_status="ordered") for n in range(101))
     page = ask(client, "cancel")
-    assert "At most 100 orders at once" in page.content.decode()
+    assert "At most 100 orders at a time" in page.content.decode()
     assert ask(client, "cancel", go="1", total="101", why="patient").status_code == 422
     assert not BulkRun.objects.exists()
 

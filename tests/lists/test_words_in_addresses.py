@@ -124,7 +124,7 @@ def test_a_saved_view_opens_without_saying_whom(client: Client, ana: User) -> No
         assert NAME not in address and f"view={view.pk}" in address
         page = client.get(address).content.decode()
         assert f'value="{NAME}"' in page
-        assert "Make “Hers” show this" not in page, "it shows what it says"
+        assert "Update “Hers”" not in page, "it shows what it says"
 
 
 def test_the_person_of_a_report_is_found_the_same_way(client: Client, ana: User) -> None:

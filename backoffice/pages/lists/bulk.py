@@ -121,7 +121,7 @@ class BulkAction:
 
     @property
     def heading(self) -> str:
-        return self.button_label
+        return gettext(self.title({}))
 
     def title(self, given: Mapping[str, Any]) -> str:
         """Return the title to store with a run, in English."""

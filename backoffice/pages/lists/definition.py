@@ -215,8 +215,7 @@ class ListPage:
 
     def run_title(self, run: BulkRun) -> str:
         """Return the title of a bulk run of this list, translated."""
-        action = next((one for one in self.bulk_actions if one.name == run.verb), None)
-        return action.heading if action is not None else gettext(run.title)
+        return gettext(run.title)
 
     def columns_for(self, user: Any) -> list[Column]:
         """Return the columns that this user may see."""
