@@ -422,14 +422,14 @@ def test_run_uses_python_that_started_it(tmp_path: Path) -> None:
         return done.stderr
 
     for n, python in enumerate(pythons()):
-        words = "Making .venv anew with" if n else "Making .venv with"
+        words = "Recreating .venv with" if n else "Creating .venv with"
         if n == 0 or describe(python) != describe(str(venv_python)):
             assert f"{words} Python {describe(python)[1]} (" in set_up(python)
-        assert "Making" not in set_up(python)
+        assert ".venv with" not in set_up(python)
     venv_python.unlink()
     venv_python.write_text("#!/bin/sh\nexit 1\n")  # a Python of another release answers this way
     venv_python.chmod(0o755)
-    assert f"Making .venv anew with Python {describe(BASE_PYTHON)[1]} (" in set_up(BASE_PYTHON)
+    assert f"Recreating .venv with Python {describe(BASE_PYTHON)[1]} (" in set_up(BASE_PYTHON)
 
 
 @pytest.mark.parametrize(
