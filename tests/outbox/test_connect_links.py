@@ -89,7 +89,7 @@ def test_link_is_created_and_shown_once(harness: OutboxHarness, patient: UUID) -
     assert "no-store" in response["Cache-Control"] and 'class="qr"' in page
     assert show_link(client, patient) == ""
     page_after = client.get(link_address(patient)).content.decode()
-    assert token not in page_after and "is not shown again" in page_after
+    assert token not in page_after and "cannot be shown again" in page_after
     assert ConnectLink.objects.get(pk=row.pk).url == ""
 
 

@@ -159,7 +159,7 @@ def test_patient_without_demographics_has_newest_order_name(
 
 
 def test_sort_by_name_notes_patients_left_out(client: Client, several_patients: None) -> None:
-    words = "patients without a name are not listed"
+    words = "Patients without a name are not shown"
     answer = client.get("/patients/", {"order_key": "name"})
     assert words in answer.content.decode()
     assert answer.context["total"].value == len(answer.context["rows"])

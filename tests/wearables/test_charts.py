@@ -226,7 +226,7 @@ def test_device_page_shows_every_range_of_every_measure(
 
 @pytest.mark.django_db
 def test_text_resources_have_no_chart(client: Client, patient_with_data: None) -> None:
-    assert "nothing to chart" in get(client, measure="note")
+    assert "there is no chart" in get(client, measure="note")
 
 
 @pytest.mark.django_db

@@ -80,7 +80,7 @@ def test_chart_has_no_note_when_nothing_is_left_out(reader: Client) -> None:
         [samples_event(1, "glucose", [sample(AT, 5.5, type="automatic"), sample(AT, 6)])]
     )
     assert sample_chart("glucose").note == ""
-    assert "left out" not in device_page(reader, measure="glucose")
+    assert "not shown: " not in device_page(reader, measure="glucose")
 
 
 def test_pressure_in_another_unit_is_left_out() -> None:
@@ -89,7 +89,7 @@ def test_pressure_in_another_unit_is_left_out() -> None:
     one = sample_chart("blood_pressure")
     ((point),) = filled_points(one)
     assert (point.low, point.high, point.count) == (80, 120, 1)
-    assert one.note.startswith("1 sample is left out")
+    assert one.note.startswith("1 sample is not shown")
 
 
 def test_series_gets_unit_of_first_sample_with_one() -> None:
@@ -185,7 +185,7 @@ def test_too_large_daily_numbers_have_a_page(reader: Client) -> None:
     for measure in ("activity.calories_active", "activity.distance"):
         assert "<figure" in device_page(reader, measure=measure)
     (one,) = daily_charts(DAILY["activity.calories_active"], WHO, BERLIN_WEEK)
-    assert one.note.startswith("2 samples are left out") and not filled_points(one)
+    assert one.note.startswith("2 samples are not shown") and not filled_points(one)
 
 
 @pytest.mark.parametrize("day", ["9999-12-31", "0001-01-01", "1970-01-01"])
