@@ -62,7 +62,7 @@ def test_result_without_suggestion_is_assigned_to_patient(page: Browser, office:
     page.click_text("Unmatched")
     page.click_text(UNMATCHED_NAME)
     page.click_text("Accept")
-    page.wait_for_text("Choose the order or patient the result belongs to")
+    page.wait_for_text("Say which order or patient it belongs to")
     page.type("#find-patient", f"{first} {last}")
     page.click(".other button[name=search]")
     page.wait_for_text(f"{first} {last}")

@@ -184,7 +184,7 @@ def test_ambiguous_result_needs_a_choice(harness: OutboxHarness) -> None:
     response = harness.submit_form(client, detail_address(item), action="accept", note="which?")
     assert response.status_code == 422 and CommandRecord.objects.count() == 0
     page = response.content.decode()
-    assert "Choose the order or patient the result belongs to" in page and "which?" in page
+    assert "Say which order or patient it belongs to" in page and "which?" in page
 
 
 @pytest.mark.parametrize("case", ["match_demo", "match_completed", "match_cancelled", "wrong_lab"])
