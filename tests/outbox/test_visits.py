@@ -37,7 +37,7 @@ def test_visit_is_booked_and_moved(harness: OutboxHarness) -> None:
     address = reverse("orders:move", args=[order.pk])
     assert address in page
     values, times, response = open_form(client, address)
-    assert "Price $49.00" in response.content.decode()
+    assert "Price: $49.00" in response.content.decode()
     other_time = next(time for time in times if time.start != first.start_at)
     response = client.post(address, {**values, "slot": other_time.written(), "notes": "ring twice"})
     assert response.status_code == 302
