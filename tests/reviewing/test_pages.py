@@ -135,7 +135,7 @@ def test_second_signer_sees_who_signed_and_when(client: Client, anna: User) -> N
     assert post_action(client, 1, "sign").status_code == 302
     answer = post_action(other, 1, "sign", note="mine")
     assert answer.status_code == 409
-    assert re.search(r"Signed by anna \d s ago", text_of(answer))
+    assert re.search(r"signed by anna \d s ago", text_of(answer))
     assert Signature.objects.count() == 1
 
 

@@ -49,5 +49,5 @@ def test_two_signers_at_once_make_one_signature() -> None:
         [conflict_page] = [
             one.content.decode() for one in answers.values() if one.status_code == 409
         ]
-        assert re.search(rf"Signed by {signature.by.username} \d+ s ago", conflict_page)
+        assert re.search(rf"signed by {signature.by.username} \d+ s ago", conflict_page)
         assert not Review.objects.get(pk=uid("order", n)).in_queue

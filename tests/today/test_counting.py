@@ -110,8 +110,8 @@ def test_repair_corrects_a_wrong_count_and_records_drift() -> None:
     assert counts.repair() == 2 and counts_are_exact()
     notes = {note.key: note.detail for note in Drift.objects.all()}
     assert notes == {
-        "preparing · ordered · testkit": "Counted 10, there are 7. Put right.",
-        "closed · cancelled": "Counted -2, there are 0. Put right.",
+        "preparing · ordered · testkit": "Counted 10, there are 7. Corrected.",
+        "closed · cancelled": "Counted -2, there are 0. Corrected.",
     }
 
 
