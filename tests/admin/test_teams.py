@@ -106,6 +106,6 @@ def test_open_requests_are_shown_before_removal_of_our_team(
         )  # fmt: skip
     address = reverse("labs:account-effects", args=[account.pk])
     page = client.get(address, {"teams": [str(OTHER_TEAM)]}).content.decode()
-    assert "2 requests of ours to order or import under this account are still open" in page
+    assert "2 requests to place or import orders under this account are still open" in page
     page = client.get(address, {"teams": [str(TEAM)]}).content.decode()
     assert "still open" not in page
