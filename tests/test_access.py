@@ -155,7 +155,7 @@ def test_missing_permission_is_explained_and_recorded(client: Client) -> None:
     client.force_login(user)
     answer = client.get("/patients/")
     assert answer.status_code == 403
-    assert b"clinician" in answer.content
+    assert b"Clinician" in answer.content
     assert b"administrator of your clinic" in answer.content
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.action, entry.outcome) == (user, "denied", "refused")
