@@ -152,7 +152,7 @@ def test_parcel_is_shown_with_its_tracking_number(client: Client, clinic: None) 
     (match,) = suggested_matches(client, "94001112").parcels
     assert match.number == "9400111202555842"
     page = client.post("/find/suggestions/", {"q": "94001112"}).content.decode()
-    assert "Packages" in page and "<strong>9400111202555842</strong>" in page
+    assert "Parcels" in page and "<strong>9400111202555842</strong>" in page
 
 
 def test_few_digits_are_no_tracking_number(client: Client, clinic: None) -> None:
@@ -279,7 +279,7 @@ def test_orders_with_a_name_no_patient_has_are_found(client: Client, clinic: Non
     )
     assert enter_target(client, "zora") == order_page(7)
     assert (
-        "Package for <bdi>Zora Parcel</bdi>"
+        "Parcel for <bdi>Zora Parcel</bdi>"
         in client.post("/find/suggestions/", {"q": "zora"}).content.decode()
     )
     assert enter_target(client, "wilma bef") == order_page(8)
@@ -491,4 +491,4 @@ def test_parcel_is_shown_with_its_recipient(client: Client) -> None:
     named.save()
     client.force_login(staff("clinician"))
     page = client.post("/find/suggestions/", {"q": str(uid("order", 1))[:8]}).content.decode()
-    assert "Package for <bdi>2nd Floor &amp; &lt;Co&gt;</bdi>" in page
+    assert "Parcel for <bdi>2nd Floor &amp; &lt;Co&gt;</bdi>" in page
