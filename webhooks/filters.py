@@ -30,7 +30,7 @@ TABS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "retrying": (gettext_noop("Retrying"), (Event.State.RETRY,)),
     "waiting": (gettext_noop("Waiting"), (Event.State.PENDING,)),
     "skipped": (gettext_noop("Skipped"), (Event.State.SKIPPED,)),
-    "foreign": (gettext_noop("Of another team"), (Event.State.QUARANTINED,)),
+    "foreign": (gettext_noop("From another team"), (Event.State.QUARANTINED,)),
     "done": (gettext_noop("Done"), (Event.State.DONE,)),
 }
 """Label and states of each tab."""

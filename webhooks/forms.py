@@ -19,7 +19,7 @@ class ReplayFilters(forms.Form):
     STATES: Final[Mapping[str, str]] = {
         Event.State.DEAD: gettext_noop("Failed"),
         Event.State.SKIPPED: gettext_noop("Skipped"),
-        Event.State.QUARANTINED: gettext_noop("Of another team"),
+        Event.State.QUARANTINED: gettext_noop("From another team"),
     }
 
     state = forms.ChoiceField(

@@ -102,7 +102,7 @@ class Event(models.Model):
         RETRY = "retry", gettext_lazy("Failed, retrying")
         DONE = "done", gettext_lazy("Done")
         SKIPPED = "skipped", gettext_lazy("Skipped")
-        QUARANTINED = "quarantined", gettext_lazy("Of another team")
+        QUARANTINED = "quarantined", gettext_lazy("From another team")
         DEAD = "dead", gettext_lazy("Failed")
 
     message_id = models.TextField()

@@ -105,7 +105,7 @@ ORDER_FIELDS: Final = (
     RecordField("icd_codes", gettext_noop("Diagnoses"), "text", "patients.view"),
     RecordField("notes", gettext_noop("Notes"), "text", "patients.view"),
     RecordField("clinical_notes", gettext_noop("Clinical notes"), "text", "patients.view"),
-    RecordField("passthrough", gettext_noop("Our reference"), "text", "patients.view"),
+    RecordField("passthrough", gettext_noop("Clinic reference"), "text", "patients.view"),
 )
 VISIT_FIELDS: Final = (
     RecordField("status", gettext_noop("Status"), "appointment.status"),

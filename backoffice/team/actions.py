@@ -42,7 +42,7 @@ class NoteTooLong(Exception):
 
 
 class AlreadyAssigned(Exception):
-    """Somebody else is assigned: `user`, since `at`."""
+    """Someone else is assigned: `user`, since `at`."""
 
     def __init__(self, user: User, at: datetime) -> None:
         super().__init__(user.pk)

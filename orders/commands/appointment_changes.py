@@ -221,7 +221,7 @@ class CancelAppointment(_ActiveAppointmentCommand, kw_only=True):
     def check(self) -> None:
         super().check()
         if appointment_rules.active_appointment(self.order_id) is None:
-            return  # Somebody else has canceled it; the service will say so.
+            return  # Someone else has canceled it; the service will say so.
         if words := appointment_rules.why_not_cancel(self.visit()):
             raise PreconditionFailed(words)
 

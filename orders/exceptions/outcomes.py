@@ -26,7 +26,7 @@ class OrderChanged(Exception):
 
 
 class OutcomeRecorded(Exception):
-    """Somebody else recorded an outcome since the card was opened."""
+    """Someone else recorded an outcome since the card was opened."""
 
     def __init__(self, handling: Handling) -> None:
         super().__init__(handling.pk)

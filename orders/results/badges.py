@@ -48,7 +48,7 @@ def place_term(review: Review) -> ReviewTerm:
 
 
 def identity_term(review: Review) -> ReviewTerm | None:
-    """Return the term of a result that names somebody else, unless `place_term` is that."""
+    """Return the term of a result that names someone else, unless `place_term` is that."""
     if not review.names_somebody_else or review.place == SOMEBODY_ELSE:
         return None
     return PLACE_TERMS[SOMEBODY_ELSE]

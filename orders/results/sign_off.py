@@ -36,7 +36,7 @@ class CannotSign(Exception):
 
 
 class AlreadySigned(CannotSign):
-    """Somebody else has signed before."""
+    """Someone else has signed before."""
 
     def __init__(self, signature: Signature) -> None:
         self.by: User = signature.by
@@ -64,7 +64,7 @@ class IdentityNotConfirmed(CannotSign):
     def __init__(self) -> None:
         super().__init__(
             gettext(
-                "This result names somebody else. Check whose it is, and confirm that it belongs "
+                "This result names someone else. Check whose it is, and confirm that it belongs "
                 "to this patient before you sign."
             )
         )
@@ -177,7 +177,7 @@ def delegation_obstacles(review: Review) -> list[str]:
     """
     reasons = []
     if current_identity(review.pk).contradicts:
-        reasons.append(gettext("This result names somebody else. A clinician must sign it."))
+        reasons.append(gettext("This result names someone else. A clinician must sign it."))
     if unreadable_versions.unreadable_result(review.pk):
         reasons.append(gettext("A newer version could not be read. A clinician must sign it."))
     if review.has_uninterpreted:

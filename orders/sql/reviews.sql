@@ -29,7 +29,7 @@ BEGIN
    WHEN s.seen = v.number THEN 6
    WHEN v.interpretation IN ('abnormal', 'unknown') THEN 1
    WHEN v.kind NOT IN ('partial', 'final', 'corrected') THEN 1
-   -- A result that names somebody else never ranks below abnormal ones.
+   -- A result that names someone else never ranks below abnormal ones.
    WHEN review.identity = 'different' THEN 1
    WHEN v.interpretation IS NULL AND v.kind <> 'partial' THEN 1
    WHEN v.kind = 'corrected' THEN 2

@@ -48,7 +48,7 @@ _CURRENT_SQL: Final = f"""
    'collected', r.date_collected, 'received', r.date_received, 'reported', r.date_reported,
    'corrections', steps.corrections, 'lines', coalesce(lines.as_sent, '[]')
   ) AS content,
-  -- A result that now names somebody else is another version, whatever its values. The digest of
+  -- A result that now names someone else is another version, whatever its values. The digest of
   -- all others stays as earlier releases made it: otherwise each would return as corrected.
   head.facts, sha256(convert_to(head.facts::text, 'UTF8')) AS digest_of_facts,
   sha256(convert_to((head.facts || CASE WHEN other.person IS NULL THEN '[]'
@@ -122,7 +122,7 @@ WHERE newest.digest IS DISTINCT FROM present.digest
    convert_to((present.facts || jsonb_build_array(printed.person))::text, 'UTF8'))
  ))
  AND (NOT cause.is_our_reading OR review.version > review.signed
-  -- It now names somebody else, and nobody has confirmed that it is the patient's.
+  -- It now names someone else, and nobody has confirmed that it is the patient's.
   OR newest.digest = present.digest_of_facts AND NOT EXISTS (
    SELECT FROM orders_signature AS g WHERE g.order_id = present.order_id
     AND g.version = newest.number AND g.is_identity_confirmed)
@@ -197,7 +197,7 @@ def store_versions(
     another sign-off.
 
     `checks`: the comparisons of the persons on the results with the patients. A result that now
-    names somebody else is another version. A result that no longer names somebody else is not,
+    names someone else is another version. A result that no longer names someone else is not,
     unless the laboratory changed the person.
     """
     keys = list(orders)

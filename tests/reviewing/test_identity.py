@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 B19 = json.loads((Path(__file__).parents[1] / "cases" / "B19.json").read_text())
 LOOKUP_TYPES = (*OF_ORDERS, *OF_PATIENTS)
-WARNING = "The result names somebody else"
+WARNING = "The result names someone else"
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_result_of_another_person_warns_and_cannot_be_delegated(
     assert review.identity == "different" and review.names_somebody_else
     front_desk_user = user_with_delegation(order_id)
     assert active_delegation(front_desk_user, review) is None
-    assert "names somebody else" in " ".join(delegation_obstacles(review))
+    assert "names someone else" in " ".join(delegation_obstacles(review))
     assert (review.rank, review.place, review.interpretation) == (1, "somebody else", "normal")
     client.force_login(User.objects.get(username="anna"))
     shown = page(client, order_id)
@@ -247,7 +247,7 @@ def test_another_person_is_marked_wherever_values_are_shown(
     run_lookup("users", patient)
     read_result(own_sandbox, order_id, body=B19)
     client.force_login(staff("clinician", "anna"))
-    marked = "The result names somebody else"
+    marked = "The result names someone else"
     tab = client.get(reverse("of-patient:results", args=[patient])).content.decode()
     assert marked in tab and "Names somebody else" in tab
     address = reverse("reviewing:trend", args=[patient, "loinc:potassium"])

@@ -150,7 +150,7 @@ def test_tabs_show_number_of_events_by_state(client: Client, many: None) -> None
     context = client.get(ADDRESS).context
     tabs = {tab.label: str(tab.count) for tab in context["tabs"] if tab.count}
     assert tabs == dict.fromkeys(
-        ("Failed", "Retrying", "Waiting", "Skipped", "Of another team"), "1"
+        ("Failed", "Retrying", "Waiting", "Skipped", "From another team"), "1"
     )
     assert str(event_log.state_counts(cap=2)["done"]) == "2+"
 
