@@ -263,7 +263,7 @@ def test_adopting_the_current_team_changes_nothing(harness: OutboxHarness, use_k
 
 @pytest.mark.django_db
 def test_adopting_before_the_first_sync_is_refused() -> None:
-    with pytest.raises(CommandError, match="the first sync remembers"):
+    with pytest.raises(CommandError, match="The first sync remembers"):
         adopt_team()
 
 
