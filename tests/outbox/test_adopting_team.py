@@ -135,7 +135,7 @@ def test_adopted_team_is_read_and_nothing_is_deleted(
     rows = Patient.objects.count(), Order.objects.count()
     use_key(OTHER_KEY)
     printed = adopt_team()
-    assert f"of team {OUR_TEAM}: {patients:,} patients, {orders:,} orders." in printed
+    assert f"belong to team {OUR_TEAM}: {patients:,} patients, {orders:,} orders." in printed
     assert "Nothing is deleted." in printed
     assert remembered_team() == OTHER_TEAM == service_team.mirror_team()
     assert (Patient.objects.count(), Order.objects.count()) == rows
