@@ -108,11 +108,18 @@ SECTIONS: Final = (
             NavPage(gettext_noop("Differences"), "drift:list", "system.view", group=DATA),
             NavPage(gettext_noop("Unknown values"), "system:unknown", "system.view", group=DATA),
             NavPage(gettext_noop("Unread records"), "unread:list", "system.view", group=DATA),
-            NavPage(gettext_noop("Historical pulls"), "wearables:pulls", "patients.view", group=DATA),
+            NavPage(
+                gettext_noop("Historical pulls"), "wearables:pulls", "patients.view", group=DATA
+            ),
             NavPage(gettext_noop("Events"), "events:list", "events.view", group=EXCHANGE),
             NavPage(gettext_noop("Requests"), "commands:list", "commands.view", group=EXCHANGE),
             NavPage(gettext_noop("Status"), "operations:status", "system.view", group=HEALTH),
-            NavPage(gettext_noop("Service check"), "operations:service-check", "service.check", group=HEALTH),
+            NavPage(
+                gettext_noop("Service check"),
+                "operations:service-check",
+                "service.check",
+                group=HEALTH,
+            ),
             NavPage(gettext_noop("Audit"), "audit:list", "audit.view", group=ACCESS),
             NavPage(gettext_noop("API tokens"), "system:tokens", "tokens.manage", group=ACCESS),
             NavPage(gettext_noop("Roles"), "system:roles", "audit.view", group=ACCESS),
