@@ -231,7 +231,7 @@ class Signature(models.Model):
     is_identity_confirmed = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="The result names someone else, and the person said that it is right",
+        help_text="The result names somebody else, and the person said that it is right",
     )
     undoes = models.OneToOneField(
         "self", on_delete=models.PROTECT, null=True, related_name="undone"

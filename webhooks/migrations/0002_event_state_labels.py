@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
                     ("retry", "Failed, retrying"),
                     ("done", "Done"),
                     ("skipped", "Skipped"),
-                    ("quarantined", "Of another team"),
+                    ("quarantined", "From another team"),
                     ("dead", "Failed"),
                 ],
                 db_default="pending",
