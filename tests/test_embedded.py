@@ -169,7 +169,7 @@ def test_second_command_uses_running_servers(home: Path) -> None:
             assert value(servers.database_url, "SELECT 1") == 1
         assert value(database_url, "SELECT 1") == 1  # a borrower leaves them running
         with (
-            pytest.raises(embedded.ServersError, match="wait until"),
+            pytest.raises(embedded.ServersError, match="Wait until"),
             embedded.servers(home, borrow=False),
         ):
             pass

@@ -61,7 +61,7 @@ def test_first_visit_is_booked_within_interaction_budget(
     page.wait_for_text("Last visit")
     if kind == "center":  # Patients may walk in, so these have a tab of their own.
         page.click(f'#views a[href="?type={CENTER}"]')  # 2
-        page.wait_for_text("may walk in")
+        page.wait_for_text("can walk in")
     page.click(f'a[href="/orders/{order}/visit/book/"]')  # 2 or 3
     wait_for_times(page)
     text = page.text(".drawer")

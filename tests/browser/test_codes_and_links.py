@@ -171,5 +171,5 @@ def test_link_to_connect_a_device_is_shown_once(
     assert_prints(page)
     save_screenshot(page, "connect-link")
     page.open(page.url)
-    page.wait_for_text("is not shown again")
+    page.wait_for_text("cannot be shown again")
     assert link not in page.text()

@@ -105,7 +105,7 @@ def test_device_is_disconnected_in_six_interactions(page: Browser, office: Offic
     page.open(f"{office.url}/patients/{patient}/")  # 3, as above
     page.click_text("Devices")  # 4
     page.click(f"a[href$='/{provider}/disconnect/']")  # 5
-    page.wait_for_text("keeps connected goes on")
+    page.wait_for_text("stays connected until")
     save_screenshot(page, "disconnect")
     page.click("button.danger[type=submit]")  # 6
     page.wait_for_text("Disconnect")
@@ -156,7 +156,7 @@ def test_mentioned_user_finds_note_in_notifications(page: Browser, office: Offic
     with browser() as other:
         office.log_in(other, "front-desk")
         other.click(".bell")
-        other.wait_for_text("You are mentioned in a note")
+        other.wait_for_text("You were mentioned in a note")
         save_screenshot(other, "notifications")
         other.click(".told a")
         other.wait_for_text("Asked the caller")

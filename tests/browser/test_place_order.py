@@ -138,10 +138,10 @@ def test_typed_values_survive_choosing_tests_and_leaving(
     page.open(f"{clinic.url}/patients/{clinic.patient}/")
     wait_until(lambda: "E11.9" in _stored_drafts(clinic), 60, "the draft is saved", every=0.1)
     page.open(clinic.order_form_url())
-    page.wait_for_text("Your draft")
+    page.wait_for_text("Draft saved")
     assert page.run("return document.getElementById('id_icd_codes').value") == "E11.9"
     page.click_text("Start over")
-    wait_until(lambda: "Your draft" not in page.text(), 60, "it is gone")
+    wait_until(lambda: "Draft saved" not in page.text(), 60, "it is gone")
     page.find(f'#choices input[value="{test}"]')
 
 
