@@ -64,7 +64,7 @@ def waiting_count(page: Browser) -> int:
     """Return the number of waiting exceptions without the snoozed ones."""
     return int(
         page.run(
-            "return [...document.querySelectorAll('[aria-label='Groups'] a:not(:last-child) .count')]"
+            "return [...document.querySelectorAll('[aria-label=Groups] a:not(:last-child) .count')]"
             ".reduce((sum, one) => sum + Number(one.textContent), 0)"
         )
     )
