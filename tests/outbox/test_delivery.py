@@ -56,7 +56,7 @@ def test_unreadable_command_of_old_release_is_refused(worker_setup: WorkerSetup)
     assert other_row.state == State.DONE
     assert (
         old_row.state == State.WAITING
-        and "fault" in old_row.hindrance
+        and "An error in the back office" in old_row.hindrance
         and old_row.due_at > timezone.now()
     )
     for _ in range(4):
@@ -83,7 +83,7 @@ def test_failing_lookup_leads_to_a_decision(worker_setup: WorkerSetup) -> None:
         make_due(row)
         deliver(kinds, 5)
     row.refresh_from_db()
-    assert row.state == State.UNDECIDED and "fault" in row.hindrance and row.attempts == 1
+    assert row.state == State.UNDECIDED and "An error in the back office" in row.hindrance and row.attempts == 1
     # The lookup of the next release works.
     make_due(row)
     worker_setup.harness.deliver()

@@ -76,7 +76,7 @@ DAMAGE = [
     ("1.23457E+11", "digits are lost"),
     ("2.2E+09", "digits are lost"),
     ("1,23457E+11", "digits are lost"),
-    ('="0012345"', "Write only 0012345"),
+    ('="0012345"', "Enter only 0012345"),
     ("=CONCAT(A1;B1)", "formula"),
     ("'0012345", "text mark"),
     ("3-Jan", "date"),

@@ -371,8 +371,8 @@ def test_unknown_choice_fault_lists_the_known_choices(
     )
     unknown, other_case = send_table(harness.client("clinician"), raw, "check").context["rows"]
     billing, method = unknown.faults
-    assert "“Bill” is no billing_type" in billing and "client_bill, " in billing
-    assert "“by post” is no collection_method" in method and "testkit" in method
+    assert "“Bill” is not a valid billing_type" in billing and "client_bill, " in billing
+    assert "“by post” is not a valid collection_method" in method and "testkit" in method
     assert other_case.is_importable, other_case.faults
 
 

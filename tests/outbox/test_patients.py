@@ -275,9 +275,9 @@ def test_similar_insurance_is_undecided(harness: OutboxHarness) -> None:
     harness.pass_time()
     command.refresh_from_db()
     assert command.state == State.UNDECIDED
-    assert "Sample Shield, member id MEMBER-1" in command.found[0]["words"]
+    assert "Sample Shield, member ID MEMBER-1" in command.found[0]["words"]
     page = page_text(client.get(reverse("commands:detail", args=[command.pk])))
-    assert "Sample Shield, member id MEMBER-1" in page
+    assert "Sample Shield, member ID MEMBER-1" in page
     assert count_insurances(harness, patient) == 1
 
 
@@ -331,7 +331,7 @@ def test_source_is_disconnected_under_every_fault(harness: OutboxHarness) -> Non
     for kind, more in FAULTS.items():
         source = find_connection("oauth", harness)
         address = reverse("patients:disconnect", args=[source.user_id, source.slug])
-        assert "keeps connected goes on" in page_text(client.get(address))
+        assert "stays connected until" in page_text(client.get(address))
         assert harness.submit_form(client, address).status_code == 302
         harness.add_fault(kind, f"/{source.slug}$", methods=["DELETE"], **more)
         harness.deliver()
