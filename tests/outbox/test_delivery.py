@@ -83,7 +83,11 @@ def test_failing_lookup_leads_to_a_decision(worker_setup: WorkerSetup) -> None:
         make_due(row)
         deliver(kinds, 5)
     row.refresh_from_db()
-    assert row.state == State.UNDECIDED and "An error in the back office" in row.hindrance and row.attempts == 1
+    assert (
+        row.state == State.UNDECIDED
+        and "An error in the back office" in row.hindrance
+        and row.attempts == 1
+    )
     # The lookup of the next release works.
     make_due(row)
     worker_setup.harness.deliver()

@@ -384,7 +384,7 @@ def test_undecryptable_command_is_reported_in_status(
     settings.FIELD_KEYS = {9: b"k" * 32}
     worker_setup.harness.deliver()
     reasons = [reason.words for reason in status.read().reasons]
-    assert "Requests whose contents cannot be opened with FIELD_KEYS: 1." in reasons
+    assert "1 request cannot be decrypted with FIELD_KEYS." in reasons
     settings.FIELD_KEYS = keys
     CommandRecord.objects.filter(pk=row.pk).update(due_at=timezone.now())
     worker_setup.harness.deliver()

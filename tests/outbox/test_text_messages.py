@@ -113,7 +113,7 @@ def test_switch_is_unknown_while_service_fails(harness: OutboxHarness, order: Or
 
 @pytest.mark.parametrize(
     ("chosen", "words"),
-    [("", "Choose on or off."), ("on", "on already"), ("perhaps", "is not one of")],
+    [("", "Choose on or off."), ("on", "already on"), ("perhaps", "is not one of")],
 )
 def test_invalid_choice_is_refused(
     harness: OutboxHarness, order: Order, chosen: str, words: str
