@@ -32,6 +32,8 @@ DATA: Final = {
     "accounts_user": ("username", "first_name", "last_name"),
 }
 """Columns whose values are the same in all languages."""
+ACCESS_NOTE: Final = "The bell says Notreal"
+"""What staff wrote, in `place_order`, stays as it is."""
 VISIBLE: Final = """
     const skipped = "script, style, code, kbd, address, .id, [hidden]";
     return [...document.querySelectorAll("body *")]
@@ -99,7 +101,7 @@ def test_ten_pages_have_no_english_word(office: Office) -> None:
         for path in paths:
             page.open(office.url + path)
             assert page.run("return document.documentElement.lang") == "es", path
-            lines = str(page.run(VISIBLE)).splitlines()
+            lines = str(page.run(VISIBLE)).replace(ACCESS_NOTE, "").splitlines()
             if left := {line.strip() for line in lines if words_of([line]) & english}:
                 found[path] = left
     assert found == {}
