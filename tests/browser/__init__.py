@@ -143,7 +143,8 @@ class Browser:
 
     def _click_text(self, text: str) -> None:
         quoted = f'"{text}"'
-        path = f"//*[self::a or self::button or self::summary][normalize-space(.)={quoted}]"
+        shown = "[not(ancestor-or-self::*[@hidden])]"
+        path = f"//*[self::a or self::button or self::summary]{shown}[normalize-space(.)={quoted}]"
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             found = self.call("POST", "/elements", {"using": "xpath", "value": path})
