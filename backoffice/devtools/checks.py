@@ -61,6 +61,7 @@ def _check(database_url: str, words: Sequence[str] = ()) -> int:
         ("rules of migrations", (PYTHON, ".ci/migrations.py"), migrating),
         ("migrations of the sandbox", (*module, "django", *drafts), sandbox),
         ("templates", (PYTHON, "-c", templates, "--lint", "templates"), local),
+        ("translations", (*module, "backoffice.devtools.messages", "--check"), local),
         ("tests that documents name", (*module, "tests.evidence"), local),
         ("description of the API", (PYTHON, "manage.py", *described), local),
         (

@@ -7,6 +7,7 @@ that Django reads. Texts that are new in the sources have no translation until s
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -102,3 +103,7 @@ def _read(path: Path, language: str, domain: str) -> Catalog:
 
 def _is_translated(string: str | tuple[str, ...] | list[str] | None) -> bool:
     return all(string) if isinstance(string, tuple | list) else bool(string)
+
+
+if __name__ == "__main__":
+    sys.exit(messages(sys.argv[1:]))
