@@ -20,6 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import redis
+from django.db import connection
 from psycopg import sql
 
 from backoffice.devtools.embedded import postgres
@@ -45,6 +46,13 @@ def source_hash() -> str:
         for path in sorted(ROOT.glob(pattern)):
             digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def connect_separately() -> psycopg.Connection:
+    """Return another connection to the test database, outside Django."""
+    given = connection.get_connection_params()
+    keys = ("dbname", "user", "password", "host", "port")
+    return psycopg.connect(**{key: given[key] for key in keys if key in given})
 
 
 def migrated_database(server: str) -> str:

@@ -15,6 +15,7 @@ KEPT_TABLE: Final = "core_installation"
 """This table is created with its row. What processes remember of it must not change."""
 
 LOCK_SECONDS: Final = 60
+"""Longest wait for transactions that still write."""
 
 
 def flush_statements(

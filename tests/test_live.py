@@ -20,6 +20,7 @@ from backoffice.pages.live import WatchedRecords, about, changes_since
 from labs.reports.models import Report
 from orders.models import Order
 from tests.api.rows import patient, staff, uid
+from tests.databases import connect_separately
 
 ORDERS = about("orders")
 
@@ -27,11 +28,7 @@ ORDERS = about("orders")
 @pytest.fixture
 def other() -> Iterator[psycopg.Connection[Any]]:
     """Another connection to the same database."""
-    params = connection.get_connection_params()
-    params = {
-        key: params[key] for key in ("host", "port", "user", "password", "dbname") if key in params
-    }
-    with psycopg.connect(**params) as opened:
+    with connect_separately() as opened:
         yield opened
 
 

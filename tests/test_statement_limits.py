@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-import psycopg
 import pytest
 from django.db import connection, connections
 from django.test import Client
@@ -17,7 +16,7 @@ from pytest_django import Settings
 
 from backoffice.core import statement_limits
 from tests.api.rows import staff
-from tests.databases import drop, migrated_database
+from tests.databases import connect_separately, drop, migrated_database
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,10 +42,8 @@ def web_client(settings: Settings) -> Iterator[Client]:
 @contextlib.contextmanager
 def lock_table(table: str) -> Iterator[None]:
     """Make every statement wait that reads the table."""
-    given = connection.get_connection_params()
-    keys = ("dbname", "user", "password", "host", "port")
-    with psycopg.connect(**{key: given[key] for key in keys if key in given}) as other:
-        other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+    with connect_separately() as other:
+        other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE".encode())
         yield
         other.rollback()
 

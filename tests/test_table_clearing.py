@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Iterator
 
 import psycopg
 import pytest
-from django.db import connection
 
+from tests.databases import connect_separately
 from tests.table_clearing import lock_statement
 from tests.waiting import wait_until
 
 FIRST, SECOND = "test_clearing_first", "test_clearing_second"
 
 
-def connect() -> psycopg.Connection:
-    given = connection.get_connection_params()
-    keys = ("dbname", "user", "password", "host", "port")
-    return psycopg.connect(**{key: given[key] for key in keys if key in given})
-
-
 @pytest.fixture
 def two_tables(transactional_db: None) -> Iterator[None]:
-    with connect() as setup:
+    with connect_separately() as setup:
         for table in (FIRST, SECOND):
             setup.execute(f"CREATE TABLE {table} (value int)".encode())
     yield
-    with connect() as cleanup:
+    with connect_separately() as cleanup:
         cleanup.execute(f"DROP TABLE {FIRST}, {SECOND}".encode())
 
 
 def test_clearing_does_not_deadlock_with_a_writer(two_tables: None) -> None:
     """The writer uses the second table and then the first; clearing names the first before."""
-    with connect() as writer, connect() as clearing, connect() as observer:
+    with (
+        connect_separately() as writer,
+        connect_separately() as clearing,
+        connect_separately() as observer,
+    ):
         writer.execute(f"INSERT INTO {SECOND} VALUES (1)".encode())
         thread = threading.Thread(
             target=lambda: clearing.execute(lock_statement([FIRST, SECOND]).encode())
         )
         thread.start()
-        with contextlib.ExitStack() as stack:
-            stack.callback(thread.join)
+        try:
             pid = clearing.info.backend_pid
             wait_until(lambda: _waits(observer, pid), 30, "clearing waits for the writer")
             writer.execute(f"INSERT INTO {FIRST} VALUES (1)".encode())
             writer.commit()
+        finally:
+            thread.join()
         held = observer.execute(
             "SELECT relation::regclass::text FROM pg_locks WHERE pid = %s"
             " AND mode = 'ExclusiveLock' AND relation IS NOT NULL",
