@@ -86,7 +86,7 @@ def test_visit_is_rescheduled_within_interaction_budget(page: Browser, clinic: V
     wait_for_times(page)
     text = page.text(".drawer")
     assert (
-        "Now" in text
+        "Current visit" in text
         and "MST" in text
         and "Your time:" in text
         and ("EST" in text or "EDT" in text)
