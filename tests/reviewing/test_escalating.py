@@ -157,6 +157,6 @@ def test_escalation_e_mail_names_nobody(mail_server: MailServer, people: dict[st
     Notification.objects.exclude(mail_due_at=None).update(mail_due_at=past)
     assert send_due() == 1
     (mail,) = mail_server.taken
-    assert mail["Subject"] == "A critical result waits for somebody to acknowledge it"
+    assert mail["Subject"] == "A critical result has not been acknowledged"
     body = str(mail.get_payload())
     assert "Maria" not in body and "Potassium" not in body and str(uid("order", 1)) not in body
