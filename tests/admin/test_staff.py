@@ -104,7 +104,7 @@ def test_account_is_created_and_recorded(client: Client, administrator: User) ->
         ({"username": "a b"}, "valid username"),
         ({"roles": ["owner"]}, "Select a valid choice"),
         ({"roles": ["service account"]}, "Select a valid choice"),
-        ({"time_zone": "Nowhere"}, "no time zone of this name"),
+        ({"time_zone": "Nowhere"}, "There is no time zone with this name."),
     ],
 )
 def test_invalid_account_is_refused(

@@ -102,7 +102,7 @@ def test_hold_keeps_all_entries(
         with pytest.raises(CommandError, match="AUDIT_HOLD"):
             retire()
     else:
-        assert "for ever" in retire()
+        assert "forever" in retire()
 
 
 def test_entries_that_do_not_match_their_seal_stay(

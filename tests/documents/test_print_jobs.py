@@ -353,7 +353,7 @@ def test_kit_without_patient_is_named_by_its_test(clinician: Client, find_order:
     page = page_of(clinician, job)
     assert "<bdi>No patient, Iron &amp; zinc</bdi>" in page
     rows = clinician.get("/orders/").content.decode()
-    assert "Documents: No patient, Iron &amp; zinc<" in rows
+    assert 'aria-label="Documents: No patient, Iron &amp; zinc"' in rows
 
 
 def test_only_what_may_succeed_is_tried_again(

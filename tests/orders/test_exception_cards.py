@@ -38,7 +38,7 @@ def test_card_shows_reason_phone_and_local_time(client: Client, coordinator: Use
                low_level_status="sample_error").save()  # fmt: skip
     page = client.get(f"/exceptions/lost/{row.pk}/").content.decode()
     patient_time = timezone.now().astimezone(PHOENIX)
-    for words in ("Sample unusable, 4 d ago", "Sample hemolyzed", "(555) 010-0123",
+    for words in ("Sample unusable, 4 days ago", "Sample hemolyzed", "(555) 010-0123",
                   f" {patient_time.hour % 12 or 12}:", "MST in Phoenix", "Order again",
                   "The lab could not use your sample"):  # fmt: skip
         assert words in page, words

@@ -66,5 +66,5 @@ def test_newest_step_is_never_collapsed(client: Client, clinician: User) -> None
         OrderEvent.objects.filter(event_id=event.event_id).update(created_at=moment)
     answer = get_page(client, row)
     shown = [one.text or one.term.value for one in answer.context["activity"]]
-    assert shown == ["appointment_scheduled", "2 steps between", "appointment_pending", "ordered"]
+    assert shown == ["appointment_scheduled", "2 more steps", "appointment_pending", "ordered"]
     assert answer.context["activity"][0].event_id == 4

@@ -193,7 +193,7 @@ def test_handled_exception_shows_person_time_and_outcome(client: Client, clinici
     Handling.objects.update(event_id=handling.event_id - 1)
     words = turn_text(client, row)
     assert "Waiting on the clinic." in words and "Needs action" in words, "a new event arrived"
-    assert "Last action: put off, cora" in words
+    assert "Last action: snoozed, cora" in words
     assert turn_in_list_text(client).startswith("Clinic")
 
 

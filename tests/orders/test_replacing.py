@@ -179,7 +179,8 @@ def test_transaction_shows_both_orders(
         assert f'href="/orders/{other.pk}/"' in card and f"/orders/{shown.pk}/" not in card
         assert card.index("First order") < card.index("Recreated"), "oldest first"
         assert card.count('aria-current="page"') == 1
-        places = [card.index(f"Requested under Made-up account, number {one}") for one in numbers]
+        requested = "Requested under Made-up account, account number"
+        places = [card.index(f"{requested} {one}") for one in numbers]
         assert places == sorted(places)
 
 
@@ -270,7 +271,7 @@ def test_page_shows_requested_account(clinician_client: Client) -> None:
     placed = create_canceled_order(low_level_status="ordered", order_transaction_id=None)
     create_request(placed, ACCOUNT)
     number = str(ACCOUNT)[:6]
-    expected = f"Requested under Made-up account, number {number}"
+    expected = f"Requested under Made-up account, account number {number}"
     assert account_text(clinician_client, placed) == expected
     LabAccount.objects.all().delete()
     expected = "Requested under an account that is no longer listed"

@@ -440,6 +440,6 @@ def test_disconnect_explains_its_limits(client: Client, front_desk_user: User) -
     link = re.search(r'href="([^"]+/disconnect/)"', page)
     assert link
     shown = client.get(link[1]).content.decode()
-    assert "goes on: the service accepts and changes nothing" in shown
+    assert "keeps this source connected, it stays connected" in shown
     assert not CommandRecord.objects.exists()
     assert client.get(f"/patients/{PATIENT_ID}/devices/ring-two/disconnect/").status_code == 404

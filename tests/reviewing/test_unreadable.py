@@ -203,7 +203,7 @@ def test_unreadable_version_shows_a_notice_until_it_is_read(
         assert NEWER_VERSION_NOTICE in words and "Try again" in words, page
     assert client.get(f"/api/results/{order_id}/").json()["newer_version_unreadable"]
     reasons = [reason.words for reason in status.read().reasons]
-    assert any(words.startswith("Records that could not be read or stored: 1") for words in reasons)
+    assert any(words.startswith("1 record could not be read or stored") for words in reasons)
     service.control("answers", method="DELETE")
     service.prepare_answer(f"/v3/order/{order_id}/result$", body=body, times=None)
     report = reverse("reviewing:report", args=[order_id])
