@@ -78,7 +78,7 @@ def test_report_goes_from_patient_page_to_acceptance(
         page.wait_for_text("The file is not a PDF, JPEG or PNG.")
         page.click("[data-do=remove]")
         page.click_text("Upload for Ada1 Testperson")
-        page.wait_for_text("Choose a file")
+        page.wait_for_text("Choose the report")
         assert Report.objects.count() == 0
 
         page.type("#files", f"{first}\n{second}")
