@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import re
 import subprocess
 import time
@@ -128,6 +129,7 @@ def test_request_data_is_never_used_as_keyword_arguments() -> None:
     assert wrong == []
 
 
+@functools.cache
 def patterns() -> dict[str, tuple[AnyPattern, set[str]]]:
     """Return every regular expression of the product with the methods that use it."""
     named = {
