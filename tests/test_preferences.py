@@ -45,7 +45,8 @@ def test_language_is_of_the_person_and_not_of_the_api(client: Client) -> None:
     user = staff("viewer")
     client.force_login(user)
     client.post("/preferences/", {**FORM, "language": "es"})
-    assert '<html lang="es"' in client.get("/preferences/").content.decode()
+    page = client.get("/preferences/").content.decode()
+    assert '<html lang="es"' in page and "<span>solo lectura</span>" in page
     assert '<html lang="en"' in Client().get("/accounts/login/").content.decode()
     assert client.post("/preferences/", {**FORM, "language": "xx"}).status_code == 400
     assert User.objects.get(pk=user.pk).language == "es"

@@ -254,7 +254,8 @@ _NOBODY: Final = User()
 @pass_context
 def roles(context: Context) -> str:
     """Return the roles of the user as text, for the corner of the page."""
-    names = sorted(map(gettext, access.roles_of(context["request"].user)))
+    held = access.roles_of(context["request"].user)
+    names = sorted(access.role_label(role).lower() for role in held)
     return ", ".join(names) or gettext("no role")
 
 

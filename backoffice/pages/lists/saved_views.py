@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy
 from redis.exceptions import RedisError
 
-from backoffice.accounts.access import ROLES, SERVICE_ACCOUNT, may, roles_of
+from backoffice.accounts.access import ROLES, SERVICE_ACCOUNT, may, role_label, roles_of
 from backoffice.core.prepared_queries import columns, read
 from backoffice.core.urls import build_query
 from backoffice.pages.lists.definition import ListPage
@@ -75,7 +75,10 @@ class ViewForm(forms.Form):
         if shares:
             roles = [role for role in ROLES if role != SERVICE_ACCOUNT]
             for_role = gettext("For everyone with the role %(role)s")
-            field.choices = [*field.choices, *((r, for_role % {"role": gettext(r)}) for r in roles)]
+            field.choices = [
+                *field.choices,
+                *((role, for_role % {"role": role_label(role).lower()}) for role in roles),
+            ]
         else:
             del self.fields["shared"]
 
