@@ -6,7 +6,7 @@ Django's changelist, its filters, and its forms are used behind them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, ClassVar, Final, TypeVar
 from uuid import UUID
@@ -24,7 +24,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from backoffice.accounts.access import may
-from backoffice.admin import codes
+from backoffice.admin.codes import CodeNames, NameReaders
 from backoffice.pages.formats import yes_no
 from backoffice.pages.macros import render_macro
 from backoffice.pages.paging.filtered_page import count_and_page
@@ -79,21 +79,13 @@ class KeysetList(ChangeList):
     def _filter_choice(self, spec: Any, choice: dict[str, object]) -> dict[str, object]:
         """Return a choice of a filter of a column with codes, with the name of the code."""
         column = getattr(spec, "field_path", "")
-        return {**choice, "display": self.named_code(column, str(choice["display"]))}
-
-    def named_code(self, column: object, value: str) -> str:
-        """Return a code with its name, `Active (active)`; other text unchanged."""
-        kind = self.model_admin
-        assert isinstance(kind, BaseAdmin)
-        if isinstance(column, str) and column in kind.code_names:
-            if column not in self._names:
-                self._names[column] = kind.code_names[column]()
-            return codes.with_code(self._names[column].get(value, ""), value)
-        return codes.named(self.model, column, value)
+        return {**choice, "display": self._code_names.named(column, str(choice["display"]))}
 
     @cached_property
-    def _names(self) -> dict[str, Mapping[str, str]]:
-        return {}
+    def _code_names(self) -> CodeNames:
+        kind = self.model_admin
+        assert isinstance(kind, BaseAdmin)
+        return CodeNames(self.model, kind.code_names)
 
     @property
     def headers(self) -> list[str]:
@@ -118,9 +110,7 @@ class KeysetList(ChangeList):
 
     def _cell(self, name: ColumnName, row: Model) -> SafeString | str:
         value = lookup_field(name, row, self.model_admin)[2]
-        if type(value) is str:
-            value = self.named_code(name, value)
-        return display_value(value, short=True)
+        return display_value(self._code_names.named(name, value), short=True)
 
     def _label(self, name: ColumnName) -> str:
         return column_label(str(label_for_field(name, self.model, self.model_admin)))
@@ -142,8 +132,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
     sort: ClassVar[Sort] = Sort(("id",))
     search_hint: ClassVar[str] = ""
     """Description of what the search box accepts."""
-    code_names: ClassVar[Mapping[str, Callable[[], Mapping[str, str]]]] = {}
-    """By column with codes that have names in a table: a function that returns the names."""
+    code_names: ClassVar[NameReaders] = {}
 
     def __init__(self, model: type[Model], admin_site: AdminSite) -> None:
         super().__init__(model, admin_site)

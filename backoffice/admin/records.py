@@ -20,12 +20,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import may, role_label, roles_with
-from backoffice.admin import codes, groups
+from backoffice.admin import groups
+from backoffice.admin.codes import CodeNames
 from backoffice.admin.lists import (
     BaseAdmin,
     admin_url,
@@ -159,13 +159,17 @@ class RecordAdmin(BaseAdmin):
         row = self._row(request, object_id)
         recording.record_view(request, self.topic, [row.pk], self.patients_of([row]))
         url, name = self.lead(row)
+        code_names = CodeNames(self.model, self.code_names)
         context = {
             "row": row,
             "names": capitalize_first(gettext(self.plural)),
             "list_url": admin_list_url(self),
             "fetch_url": admin_url(self.admin_site.name, row, "fetch"),
             "columns": [
-                (column_label(str(field.verbose_name)), self._value(row, field))
+                (
+                    column_label(str(field.verbose_name)),
+                    display_value(code_names.named(field.name, getattr(row, field.attname))),
+                )
                 for field in self.opts.fields
                 if field.name not in ("record", "content_hash")
             ],
@@ -181,14 +185,6 @@ class RecordAdmin(BaseAdmin):
         row = self._row(request, object_id)
         self._fetch(request, [row])
         return redirect(admin_url(self.admin_site.name, row))
-
-    def _value(self, row: Any, field: Any) -> SafeString | str:
-        value = getattr(row, field.attname)
-        if field.name in self.code_names:
-            value = codes.with_code(self.code_names[field.name]().get(value, ""), value)
-        elif type(value) is str:
-            value = codes.named(self.model, field.name, value)
-        return display_value(value)
 
     @display(gettext_noop("Fetch again"))
     def fetch_again(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
