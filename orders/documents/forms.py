@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -31,8 +31,11 @@ from orders.documents.kinds import (
     LabelOptions,
 )
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
-def _number(label: Any) -> forms.IntegerField:
+
+def _number(label: StrOrPromise) -> forms.IntegerField:
     words = format_lazy(gettext_lazy("Choose 1 to {limit} labels."), limit=MAX_LABELS)
     return forms.IntegerField(
         label=label,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 from django.http import QueryDict
@@ -17,6 +17,9 @@ from orders.commands.placing import USABLE_STATUSES
 from orders.placing.order_request import TYPED_PHYSICIAN, OrderRequest
 from orders.placing.questions import Question
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 NOTE_LETTERS: Final = 1000
 PERSON: Final = ("first_name", "last_name", "dob", "gender", "phone_number", "email")
 ADDRESS: Final = ("first_line", "second_line", "city", "state", "zip")
@@ -27,11 +30,11 @@ EXCLUDED_FIELDS: Final = (
 _GENDERS: Final = ("female", "male", "other", "unknown")
 
 
-def _text(label: Any, letters: int = 100, **more: Any) -> forms.CharField:
+def _text(label: StrOrPromise, letters: int = 100, **more: Any) -> forms.CharField:
     return forms.CharField(label=label, max_length=letters, required=False, **more)
 
 
-def _day(label: Any, **more: Any) -> forms.DateField:
+def _day(label: StrOrPromise, **more: Any) -> forms.DateField:
     """Return a field that accepts dates only in the format that `OrderRequest` reads."""
     widget = forms.DateInput({"type": "date"})
     return forms.DateField(

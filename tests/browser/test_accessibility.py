@@ -86,19 +86,6 @@ def class_names() -> dict[str, list[str]]:
     }
 
 
-def set_color_scheme(page: Browser, scheme: str) -> None:
-    """Set the color scheme and turn off transitions."""
-    page.devtools(
-        "Emulation.setEmulatedMedia",
-        {
-            "features": [
-                {"name": "prefers-color-scheme", "value": scheme},
-                {"name": "prefers-reduced-motion", "value": "reduce"},
-            ]
-        },
-    )
-
-
 def text_size(page: Browser, percent: int) -> None:
     """Set the font size of the browser, so that layouts relative to it change, too."""
     sizes = {"standard": 16 * percent // 100, "fixed": 13 * percent // 100}
@@ -113,7 +100,7 @@ def find_problems(page: Browser, script: str, where: str) -> list[str]:
         found.extend(f"{where} [{variant}] {finding}" for findings in lists for finding in findings)
 
     page.run(script)
-    set_color_scheme(page, "light")
+    page.set_color_scheme("light")
     add(
         "light",
         page.run(POLICY_VIOLATIONS),
@@ -121,9 +108,9 @@ def find_problems(page: Browser, script: str, where: str) -> list[str]:
         page.run(SMALL_TARGETS),
         page.run(UNSTYLED, class_names()),
     )
-    set_color_scheme(page, "dark")
+    page.set_color_scheme("dark")
     add("dark", page.run(AXE, *CONTRAST))
-    set_color_scheme(page, "light")
+    page.set_color_scheme("light")
     page.resize(320, 800)
     page.run(LAID_OUT)
     add("320 px", page.run(AXE, *STANDARDS, *SKIPPED_WHEN_RESIZED), page.run(SIDEWAYS))

@@ -43,7 +43,7 @@ def test_pages_load_words_before_scripts() -> None:
 
 
 def test_scripts_translate_whole_literals() -> None:
-    """makemessages reads no other arguments."""
+    """`./run messages` reads no other arguments."""
     assert SCRIPTS
     for path in SCRIPTS:
         for call in re.findall(r"\bn?gettext\(.", path.read_text()):

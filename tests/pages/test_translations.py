@@ -1,4 +1,4 @@
-"""Every text of a template is marked for translation, and the Spanish catalog is complete."""
+"""Every text of a template is marked for translation."""
 
 from __future__ import annotations
 
